@@ -1,0 +1,302 @@
+"""Find a symbol in a file and say exactly which lines it is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+
+from afd_patchkit.errors import DeltaError, ManifestError
+from afd_patchkit.review.finding import Position, finding
+from afd_patchkit.source.text import SourceFile, Span
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+DefinitionNode = FunctionNode | ast.ClassDef
+Node = DefinitionNode | ast.Assign | ast.AnnAssign
+
+_OVERLOADS = {"overload", "typing.overload", "typing_extensions.overload"}
+_ACCESSORS = ("setter", "getter", "deleter", "register")
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """One function, method, class or constant of one upstream file.
+
+    A group that Python binds to one name (overloads and their implementation, a property and its setters) is one
+    symbol with several nodes; the lines between its parts are not part of it.
+
+    Attributes:
+        file: the file it was found in; every span below is in that file's bytes.
+        qualname: `Class.method`, `function` or `CONSTANT`.
+        nodes: its statements, in order.
+        classes: the enclosing classes, outermost first.
+        conditions: texts of the enclosing `if`/`try` headers at the level of definition, outermost first.
+    """
+
+    file: SourceFile
+    qualname: str
+    nodes: tuple[Node, ...]
+    classes: tuple[ast.ClassDef, ...] = ()
+    conditions: tuple[str, ...] = ()
+    in_function: bool = False
+
+    @property
+    def name(self) -> str:
+        """The last part of the qualified name."""
+        return self.qualname.rpartition(".")[2]
+
+    @property
+    def node(self) -> Node:
+        """The implementing statement: the last one of a group."""
+        return self.nodes[-1]
+
+    @property
+    def reference(self) -> str:
+        """`package.module:Qual.name`."""
+        return f"{self.file.module}:{self.qualname}"
+
+    @cached_property
+    def line_ranges(self) -> tuple[tuple[int, int], ...]:
+        """1-based inclusive lines of each node, decorators included; ranges that touch only blank lines are joined."""
+        return tuple((first_line(node), node.end_lineno or node.lineno) for node in self.nodes)
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """The bytes of each line range."""
+        return tuple(self.file.line_span(*lines) for lines in self.line_ranges)
+
+    @cached_property
+    def data(self) -> bytes:
+        """Upstream's bytes of the symbol (whole lines; ends with a newline)."""
+        return b"".join(self.file.data[s.start : s.end] for s in self.spans).removesuffix(b"\n") + b"\n"
+
+    @cached_property
+    def indent(self) -> str:
+        """White space in front of the symbol's first line."""
+        line = self.file.lines(self.line_ranges[0][0], self.line_ranges[0][0])[0]
+        return line[: len(line) - len(line.lstrip(" \t\f"))]
+
+    @property
+    def position(self) -> Position:
+        """Where it starts, for findings."""
+        return Position(self.file.path, self.line_ranges[0][0], 1)
+
+
+def first_line(node: ast.stmt) -> int:
+    """The first line of a statement, decorators included."""
+    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
+    return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """One statement that binds a name at module or class level."""
+
+    name: str
+    node: Node
+    classes: tuple[ast.ClassDef, ...]
+    conditions: tuple[str, ...]
+    branch: tuple[int, ...] = field(default=())
+
+
+def definitions(file: SourceFile, body: Sequence[ast.stmt] | None = None) -> Iterator[Definition]:
+    """Every function, class and simple assignment at module and class level, branches of `if`/`try`/`with` included."""
+    yield from _walk(file, file.tree.body if body is None else body, (), (), ())
+
+
+def _walk(
+    file: SourceFile,
+    body: Sequence[ast.stmt],
+    classes: tuple[ast.ClassDef, ...],
+    conditions: tuple[str, ...],
+    branch: tuple[int, ...],
+) -> Iterator[Definition]:
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield Definition(node.name, node, classes, conditions, branch)
+        elif isinstance(node, ast.ClassDef):
+            yield Definition(node.name, node, classes, conditions, branch)
+            yield from _walk(file, node.body, (*classes, node), conditions, branch)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield Definition(target.id, node, classes, conditions, branch)
+        elif isinstance(node, ast.AnnAssign):
+            if isinstance(node.target, ast.Name):
+                yield Definition(node.target.id, node, classes, conditions, branch)
+        else:
+            for number, (header, suite) in enumerate(_suites(file, node)):
+                yield from _walk(file, suite, classes, (*conditions, header), (*branch, node.lineno, number))
+
+
+def _suites(file: SourceFile, node: ast.stmt) -> Iterator[tuple[str, Sequence[ast.stmt]]]:
+    """The suites of a compound statement that run in the scope it stands in, each with a text that names it."""
+    if isinstance(node, ast.If):
+        test = file.slice(file.node_span(node.test))
+        yield f"if {test}", node.body
+        if node.orelse:
+            yield f"else of if {test}", node.orelse
+    elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
+        yield "try", node.body  # type: ignore[attr-defined]
+        for handler in node.handlers:  # type: ignore[attr-defined]
+            kind = f" {file.slice(file.node_span(handler.type))}" if handler.type else ""
+            yield f"except{kind}", handler.body
+        yield "else of try", node.orelse  # type: ignore[attr-defined]
+        yield "finally", node.finalbody  # type: ignore[attr-defined]
+    elif isinstance(node, (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)):
+        yield type(node).__name__.lower(), node.body
+        yield f"else of {type(node).__name__.lower()}", getattr(node, "orelse", [])
+    elif isinstance(node, ast.Match):
+        for case in node.cases:
+            yield f"case {file.slice(file.node_span(case.pattern))}", case.body
+
+
+def find_symbol(file: SourceFile, qualname: str, *, branch: int | str | None = None) -> Symbol:
+    """The symbol `qualname` of `file`.
+
+    Args:
+        file: where to look.
+        qualname: dotted path through classes.
+        branch: which one when the name is defined in several branches: its 1-based number in the file, or a text that
+            stands in the branch's condition (`else` for the `else` branch).
+
+    Raises:
+        DeltaError: no such symbol (PK205), or several and no `branch` (PK206), or `branch` fits none or several (PK206).
+    """
+    found = _candidates(file, qualname)
+    if not found:
+        raise DeltaError(_missing(file, qualname))
+    groups = _groups(found)
+    if branch is not None:
+        groups = _choose(file, qualname, groups, branch)
+    elif len(groups) > 1:
+        raise DeltaError(_ambiguous(file, qualname, groups, "is defined in several places"))
+    group = groups[0]
+    return Symbol(file, qualname, tuple(d.node for d in group), group[0].classes, group[0].conditions)
+
+
+def _candidates(file: SourceFile, qualname: str) -> list[Definition]:
+    path = qualname.split(".")
+    wanted = path[-1]
+    return [
+        d for d in _index(file).get(wanted, ()) if [c.name for c in d.classes] == path[:-1]
+    ]
+
+
+def _index(file: SourceFile) -> dict[str, list[Definition]]:
+    index: dict[str, list[Definition]] | None = file.__dict__.get("_definition_index")
+    if index is None:
+        index = {}
+        for definition in definitions(file):
+            index.setdefault(definition.name, []).append(definition)
+        file.__dict__["_definition_index"] = index
+    return index
+
+
+def _groups(found: list[Definition]) -> list[list[Definition]]:
+    """Join overloads with their implementation and properties with their accessors; keep others apart."""
+    groups: list[list[Definition]] = []
+    for definition in found:
+        if groups:
+            last = groups[-1][-1]
+            same_place = last.branch == definition.branch and last.classes == definition.classes
+            if same_place and (_is_overload(last.node) or _is_accessor(definition.node, definition.name)):
+                groups[-1].append(definition)
+                continue
+        groups.append([definition])
+    return groups
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` for a chain of attributes on a name, else an empty string."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def _is_overload(node: Node) -> bool:
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
+        dotted(d) in _OVERLOADS for d in node.decorator_list
+    )
+
+
+def _is_accessor(node: Node, name: str) -> bool:
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
+        dotted(d.func if isinstance(d, ast.Call) else d) in {f"{name}.{a}" for a in _ACCESSORS} for d in node.decorator_list
+    )
+
+
+def _describe(file: SourceFile, group: list[Definition]) -> str:
+    definition = group[0]
+    where = " / ".join(definition.conditions) or "module or class level"
+    return f"{file.path}:{first_line(definition.node)} ({where})"
+
+
+def _ambiguous(file: SourceFile, qualname: str, groups: list[list[Definition]], why: str):  # type: ignore[no-untyped-def]
+    return finding(
+        "PK206",
+        f"{file.module}:{qualname} {why} ({len(groups)})",
+        upstream=Position(file.path, first_line(groups[0][0].node)) if groups else Position(file.path),
+        details=tuple(f"branch {n}: {_describe(file, group)}" for n, group in enumerate(groups, 1)),
+        help="Say which one in the entry: `branch: <number>`, or a text of its condition such as `branch: else`.",
+    )
+
+
+def _choose(
+    file: SourceFile, qualname: str, groups: list[list[Definition]], branch: int | str
+) -> list[list[Definition]]:
+    if isinstance(branch, int):
+        if 1 <= branch <= len(groups):
+            return [groups[branch - 1]]
+        raise DeltaError(_ambiguous(file, qualname, groups, f"has no branch {branch}"))
+
+    def fits(group: list[Definition]) -> bool:
+        if not group[0].conditions:
+            return False
+        condition = group[0].conditions[-1]
+        return condition.startswith("else of") if branch == "else" else branch in condition
+
+    chosen = [group for group in groups if fits(group)]
+    if len(chosen) != 1:
+        raise DeltaError(_ambiguous(file, qualname, groups, f"has {len(chosen)} branches that fit {branch!r}"))
+    return chosen
+
+
+def _missing(file: SourceFile, qualname: str):  # type: ignore[no-untyped-def]
+    names = sorted({".".join([*(c.name for c in d.classes), d.name]) for d in definitions(file)})
+    near = get_close_matches(qualname, names, n=3, cutoff=0.6)
+    last = qualname.rpartition(".")[2]
+    near += [n for n in names if n.rpartition(".")[2] == last and n not in near][:3]
+    return finding(
+        "PK205",
+        f"{file.module} has no {qualname}",
+        upstream=Position(file.path),
+        details=tuple(f"near: {file.module}:{n}" for n in near),
+        help="Correct the entry's `symbol`." if near else "Check the module and the pin's version.",
+    )
+
+
+def parse_reference(text: str, position: Position | None = None) -> tuple[str, str]:
+    """Split `package.module:Qual.name`.
+
+    Raises:
+        ManifestError: the text is not of that form (PK006).
+    """
+    module, colon, qualname = text.partition(":")
+    parts = [*module.split("."), *qualname.split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise ManifestError(
+            finding(
+                "PK006",
+                f"{text!r} is not a symbol",
+                manifest=position,
+                help="Write `package.module:Qual.name`, for instance `acme.engine:Engine.step`.",
+            )
+        )
+    return module, qualname

@@ -1,0 +1,221 @@
+"""Upstream files as the engine sees them: UTF-8, LF, no BOM, with byte offsets."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import hashlib
+import io
+import tokenize
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from afd_patchkit.errors import UpstreamError
+from afd_patchkit.review.finding import Position, finding
+
+
+def sha256(data: bytes) -> str:
+    """Hex SHA-256 of `data`."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of bytes, `start <= end`."""
+
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def contains(self, other: Span) -> bool:
+        """Whether `other` lies inside this span (equal spans do)."""
+        return self.start <= other.start and other.end <= self.end
+
+    def overlaps(self, other: Span) -> bool:
+        """Whether the spans share a byte."""
+        return self.start < other.end and other.start < self.end
+
+    def shift(self, by: int) -> Span:
+        """The span moved by `by` bytes."""
+        return Span(self.start + by, self.end + by)
+
+
+class Text:
+    """Normalised text with line and byte arithmetic; lines are 1-based, offsets are UTF-8 bytes from the start.
+
+    Only LF ends a line here: form feeds and other separators that `str.splitlines` honours do not (as in Python's
+    own tokenizer).
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    @cached_property
+    def text(self) -> str:
+        """The text as a string."""
+        return self.data.decode("utf-8")
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Byte offset of the start of each line; one more than lines when the text ends with a newline."""
+        starts = [0]
+        find = self.data.find
+        at = find(b"\n")
+        while at >= 0:
+            starts.append(at + 1)
+            at = find(b"\n", at + 1)
+        return starts
+
+    @property
+    def line_count(self) -> int:
+        """Number of lines (a final newline does not start another)."""
+        starts = self.starts
+        return len(starts) - (starts[-1] == len(self.data))
+
+    def offset(self, line: int, column: int = 0) -> int:
+        """Byte offset of a 1-based line and 0-based byte column, as `ast` gives them."""
+        return self.starts[line - 1] + column
+
+    def line_of(self, offset: int) -> int:
+        """1-based number of the line that holds the byte at `offset`."""
+        return bisect_right(self.starts, offset)
+
+    def line_span(self, first: int, last: int) -> Span:
+        """Bytes of lines `first` to `last` (inclusive), with the last line's newline if it has one."""
+        end = self.starts[last] if last < len(self.starts) else len(self.data)
+        return Span(self.starts[first - 1], end)
+
+    def lines(self, first: int, last: int) -> list[str]:
+        """Lines `first` to `last` (inclusive) without their newlines."""
+        span = self.line_span(first, last)
+        return self.data[span.start : span.end].decode("utf-8").removesuffix("\n").split("\n")
+
+    def slice(self, span: Span) -> str:
+        """The text of `span`."""
+        return self.data[span.start : span.end].decode("utf-8")
+
+    def node_span(self, node: ast.AST) -> Span:
+        """The bytes of an `ast` node that has positions (without decorators for `def` and `class`)."""
+        end_line, end_column = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+        return Span(self.offset(node.lineno, node.col_offset), self.offset(end_line, end_column))  # type: ignore[attr-defined]
+
+    def column_of(self, offset: int) -> int:
+        """1-based column, in characters, of the byte at `offset`."""
+        start = self.starts[self.line_of(offset) - 1]
+        return len(self.data[start:offset].decode("utf-8", "replace")) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFile(Text):
+    """One verified file of one upstream distribution.
+
+    Attributes:
+        pin: name of the pin it was read from.
+        path: POSIX path inside the distribution, for instance `vllm/forward_context.py`.
+        module: dotted module name.
+        raw_sha256: digest of the file's bytes as shipped (what `RECORD` names).
+        sha256: digest of the normalised text (stable under line-ending settings).
+        eol: `LF`, `CRLF`, `CR` or `mixed`, as shipped.
+        encoding: as declared by the file (PEP 263), `utf-8` by default.
+        data: normalised text: UTF-8, LF, no BOM.
+    """
+
+    pin: str
+    path: str
+    module: str
+    raw_sha256: str
+    sha256: str
+    eol: str
+    encoding: str
+    data: bytes = field(repr=False)
+
+    @property
+    def is_package(self) -> bool:
+        """Whether this is a package's `__init__.py`."""
+        return self.path.endswith("__init__.py")
+
+    @property
+    def package(self) -> str:
+        """The package that relative imports of this module start from."""
+        return self.module if self.is_package else self.module.rpartition(".")[0]
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The parsed file; positions are those of the normalised text.
+
+        Raises:
+            UpstreamError: this Python cannot parse the file (PK404).
+        """
+        try:
+            return ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = getattr(error, "lineno", 0) or 0
+            column = getattr(error, "offset", 0) or 0
+            raise UpstreamError(
+                finding(
+                    "PK404",
+                    f"{self.path} of pin {self.pin} does not parse: {getattr(error, 'msg', None) or error}",
+                    upstream=Position(self.path, line, column),
+                    details=(_second_opinion(self.text),),
+                    help="Run afd-patchkit on a Python whose grammar covers this file.",
+                )
+            ) from error
+
+    def position(self, offset: int) -> Position:
+        """The place of a byte, for findings."""
+        return Position(self.path, self.line_of(offset), self.column_of(offset))
+
+
+def _second_opinion(text: str) -> str:
+    """Whether libcst, whose grammar does not depend on the interpreter, can parse `text`."""
+    import libcst
+    from libcst import ParserSyntaxError
+
+    version = getattr(libcst, "__version__", "?")
+    try:
+        libcst.parse_module(text)
+    except ParserSyntaxError as error:
+        return f"libcst {version} cannot parse it either: {error.message} at line {error.raw_line}"
+    except Exception as error:  # noqa: BLE001 - a second opinion must not hide the first
+        return f"libcst {version} fails on it: {type(error).__name__}"
+    return f"libcst {version} can parse it: its syntax is newer than this Python"
+
+
+def load_source(raw: bytes, *, pin: str, path: str) -> SourceFile:
+    """Decode (PEP 263), drop the BOM, normalise line ends to LF.
+
+    Raises:
+        UpstreamError: the bytes are not text in the declared encoding, or hold NUL (PK404).
+    """
+    eol = _eol(raw)
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+        if encoding == "utf-8-sig" or raw.startswith(codecs.BOM_UTF8):
+            text = raw.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+            encoding = "utf-8-sig"
+        else:
+            text = raw.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        raise UpstreamError(
+            finding(
+                "PK404",
+                f"{path} of pin {pin} cannot be decoded: {error}",
+                upstream=Position(path),
+                help="Python could not import this file either; name another symbol or report it upstream.",
+            )
+        ) from error
+    if "\0" in text:
+        raise UpstreamError(finding("PK404", f"{path} of pin {pin} holds a NUL byte", upstream=Position(path)))
+    data = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8")
+    module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return SourceFile(pin, path, module, sha256(raw), sha256(data), eol, encoding, data)
+
+
+def _eol(raw: bytes) -> str:
+    crlf = raw.count(b"\r\n")
+    kinds = {"CRLF": crlf, "LF": raw.count(b"\n") - crlf, "CR": raw.count(b"\r") - crlf}
+    seen = [kind for kind, count in kinds.items() if count]
+    return seen[0] if len(seen) == 1 else ("mixed" if seen else "LF")

@@ -1,0 +1,126 @@
+"""What the engine needs of an upstream, and the in-memory one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Protocol
+
+from afd_patchkit.errors import UpstreamError
+from afd_patchkit.review.finding import Position, finding
+from afd_patchkit.source.text import SourceFile, load_source, sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What one pin was read from; the identity that the lock records.
+
+    Attributes:
+        source: `path`, `cache`, `installed`, `wheel`, `sdist` or `git`.
+        file: artifact file name (or the path or commit read).
+        sha256: the index's digest of the whole artifact; None where there is none (`path`, `installed`, `git`).
+    """
+
+    source: str
+    file: str
+    sha256: str | None = None
+
+
+class Upstream(Protocol):
+    """One pinned distribution; reads verified files and never executes them."""
+
+    @property
+    def pin(self) -> str:
+        """Name of the pin in `pins.yaml`."""
+
+    @property
+    def version(self) -> str:
+        """PEP 440 version."""
+
+    @property
+    def artifact(self) -> Artifact:
+        """What is being read."""
+
+    def modules(self) -> Collection[str]:
+        """Dotted names of all Python modules in the distribution."""
+
+    def read(self, module: str) -> SourceFile:
+        """The verified source of `module`.
+
+        Raises:
+            UpstreamError: there is no such module (PK405) or it fails verification.
+        """
+
+
+class CachingUpstream:
+    """Base of the real ones: module table, one `SourceFile` per module, near names in errors."""
+
+    def __init__(self, pin: str, version: str, artifact: Artifact) -> None:
+        self.pin, self.version, self.artifact = pin, version, artifact
+        self._files: dict[str, SourceFile] = {}
+
+    def paths(self) -> Mapping[str, str]:
+        """Module name to path inside the distribution."""
+        raise NotImplementedError
+
+    def read_bytes(self, path: str) -> bytes:
+        """Verified bytes of one file."""
+        raise NotImplementedError
+
+    def modules(self) -> Collection[str]:
+        """Dotted names of all Python modules in the distribution."""
+        return self.paths().keys()
+
+    def read(self, module: str) -> SourceFile:
+        """The verified source of `module` (read and parsed once)."""
+        file = self._files.get(module)
+        if file is None:
+            path = self.paths().get(module)
+            if path is None:
+                near = get_close_matches(module, self.paths(), n=3)
+                raise UpstreamError(
+                    finding(
+                        "PK405",
+                        f"pin {self.pin} ({self.version}) has no module {module}",
+                        upstream=Position(self.artifact.file),
+                        details=tuple(f"near: {name}" for name in near),
+                        help="Correct the symbol's module, or the pin it is looked up in.",
+                    )
+                )
+            file = self._files[module] = load_source(self.read_bytes(path), pin=self.pin, path=path)
+        return file
+
+
+def module_table(paths: Collection[str]) -> dict[str, str]:
+    """Module name to path for the `.py` files among `paths`; a package wins over a module of the same name."""
+    table: dict[str, str] = {}
+    for path in sorted(paths):
+        if not path.endswith(".py"):
+            continue
+        parts = path[:-3].split("/")
+        if parts[-1] == "__init__":
+            parts.pop()
+        if parts and all(part.isidentifier() for part in parts):
+            name = ".".join(parts)
+            if name not in table or path.endswith("/__init__.py"):
+                table[name] = path
+    return table
+
+
+class MemoryUpstream(CachingUpstream):
+    """Files given as a mapping; for tests and for scripts that have the text already."""
+
+    def __init__(self, files: Mapping[str, str | bytes], *, pin: str = "acme", version: str = "1.0") -> None:
+        self._raw = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
+        digest = sha256(b"\0".join(path.encode() + b"\0" + data for path, data in sorted(self._raw.items())))
+        super().__init__(pin, version, Artifact("memory", f"{pin}-{version}", digest))
+        self._table = module_table(self._raw)
+
+    def paths(self) -> Mapping[str, str]:
+        """Module name to path."""
+        return self._table
+
+    def read_bytes(self, path: str) -> bytes:
+        """The bytes given for `path`."""
+        return self._raw[path]
