@@ -102,7 +102,7 @@ def page(code: str) -> Page:
     Raises:
         KeyError: there is no such code.
     """
-    file = resources.files("afd_patchkit.review").joinpath("pages", f"{code}.md")
+    file = resources.files("afd_patchkit.review") / "pages" / f"{code}.md"
     if not code.isalnum() or not file.is_file():
         raise KeyError(code)
     _, head, body = file.read_text(encoding="utf-8").split("---\n", 2)
