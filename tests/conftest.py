@@ -41,7 +41,6 @@ def _confined(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, t
         return
     base = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("XDG_CACHE_HOME", str(base / "cache"))
-    monkeypatch.setenv("NO_COLOR", "1")
     connect = socket.socket.connect
 
     def guarded(self: socket.socket, address: object) -> None:

@@ -1,0 +1,1 @@
+"""What the project's own checks are made of; the scripts beside it are thin entries."""

@@ -1,0 +1,590 @@
+"""The oracle of the sweep: is a generated function upstream's own function? Written without the engine.
+
+It compiles the whole upstream file, finds the function's code object by qualified name and first line, and compares it
+recursively with the code object of the same function compiled from the generated module: instructions, exception table,
+constants with their types, names, variables, flags. What a code object does not hold (decorators, defaults, annotations: they
+run in the scope around it) is compared as syntax. Global names must lead to the same objects: `from a import b` is followed on
+both sides.
+
+Declared rebindings are *facts* (kind, old, new). The oracle applies them to upstream's syntax tree in its own way, compiles the
+result inside its classes, and compares with that. So a wrong, missing or undeclared change is a difference.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import dis
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Literal
+
+from tools.sweep_scopes import DEFINED, Scopes, absolute, bindings, header_expressions, statements
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Kind = Literal["name", "super", "class", "mangled", "class-scope", "import"]
+_FIELDS = (
+    "co_name", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_varnames", "co_cellvars",
+    "co_freevars", "co_names",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rebinding:
+    """One declared fact: upstream's `old` stands as `new` in the generated function.
+
+    Kinds: `name` (a global name, read or written), `super` (zero-argument `super()`; `new` is the class), `class`
+    (`__class__`), `mangled` (a private name), `class-scope` (a name of the class body in the function's header), `import` (a
+    relative module, dots included).
+    """
+
+    kind: Kind
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function or method of a file; `twin` counts the ones of that name before it."""
+
+    qualname: str
+    node: FunctionNode
+    classes: tuple[ast.ClassDef, ...]
+    twin: int = 0
+
+    @property
+    def first_line(self) -> int:
+        """As `co_firstlineno` has it: decorators included."""
+        return min([self.node.lineno, *(d.lineno for d in self.node.decorator_list)])
+
+
+@dataclass
+class UpstreamFile:
+    """One upstream file, parsed and compiled once."""
+
+    module: str
+    text: str
+    is_package: bool = False
+    tree: ast.Module = field(init=False)
+    code: CodeType = field(init=False)
+    functions: list[Function] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tree = ast.parse(self.text)
+        self.code = compile(self.text, "<upstream>", "exec", dont_inherit=True)
+        self.functions = list(_functions(self.tree.body, ()))
+        self.names = bindings(self.tree.body, self.package)
+        self.mutable = {name for n in ast.walk(self.tree) if isinstance(n, ast.Global) for name in n.names}
+        self.lines = self.text.split("\n")
+
+    @property
+    def package(self) -> str:
+        """Where relative imports start."""
+        return self.module if self.is_package else self.module.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`verbatim`, `rebound` (verbatim with declared rebindings) or `wrong`, with the first difference."""
+
+    status: Literal["verbatim", "rebound", "wrong"]
+    detail: str = ""
+
+
+def _functions(body: Iterable[ast.stmt], classes: tuple[ast.ClassDef, ...]) -> Iterator[Function]:
+    seen: dict[str, int] = {}
+    for node in statements(body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            twin = seen[node.name] = seen.get(node.name, -1) + 1
+            yield Function(".".join([*(c.name for c in classes), node.name]), node, classes, twin)
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body, (*classes, node))
+
+
+# ---- code objects ---------------------------------------------------------------------------------------------------
+
+
+def find_code(code: CodeType, path: Sequence[str], first_line: int | None) -> CodeType | None:
+    """The code object at a path of class names and a function name; any line when `first_line` is None."""
+    for child in (c for c in code.co_consts if isinstance(c, CodeType)):
+        if child.co_name.startswith("<generic parameters"):
+            found = find_code(child, path, first_line)
+        elif child.co_name != path[0]:
+            continue
+        elif len(path) > 1:
+            found = find_code(child, path[1:], first_line)
+        else:
+            found = child if first_line in {None, child.co_firstlineno} else None
+        if found:
+            return found
+    return None
+
+
+def difference(ours: CodeType, theirs: CodeType, where: str = "") -> str | None:
+    """The first way in which `ours` is not upstream's code object; None when they are the same function.
+
+    Places (file, lines, columns, `co_qualname`) do not count.
+    """
+    where = where or theirs.co_name
+    for name in _FIELDS:
+        if getattr(ours, name) != getattr(theirs, name):
+            return f"{where}: {name} {getattr(ours, name)!r}, upstream has {getattr(theirs, name)!r}"
+    if "__firstlineno__" in theirs.co_names:  # Python 3.13 stores a class's line as a constant
+        return _instructions(ours, theirs, where)
+    if ours.co_code != theirs.co_code:
+        return f"{where}: instructions differ{_first_instruction(ours, theirs)}"
+    if getattr(ours, "co_exceptiontable", b"") != getattr(theirs, "co_exceptiontable", b""):
+        return f"{where}: exception tables differ"
+    return _constants(ours.co_consts, theirs.co_consts, where)
+
+
+def _constants(ours: Sequence[object], theirs: Sequence[object], where: str) -> str | None:
+    if len(ours) != len(theirs):
+        return f"{where}: {len(ours)} constants, upstream has {len(theirs)}"
+    for one, other in zip(ours, theirs, strict=True):
+        if isinstance(one, CodeType) and isinstance(other, CodeType):
+            found = difference(one, other, f"{where}.{other.co_name}")
+            if found:
+                return found
+        elif constant(one) != constant(other):
+            return f"{where}: constant {one!r}, upstream has {other!r}"
+    return None
+
+
+def constant(value: object) -> object:
+    """A constant in a form where equal means the same: 1, 1.0 and True differ, so do 0.0 and -0.0; nan equals nan."""
+    if isinstance(value, tuple):
+        return ("tuple", tuple(constant(v) for v in value))
+    if isinstance(value, frozenset):
+        return ("frozenset", frozenset(constant(v) for v in value))
+    return (type(value).__name__, repr(value))
+
+
+def _instructions(ours: CodeType, theirs: CodeType, where: str) -> str | None:
+    left, right = list(dis.get_instructions(ours)), list(dis.get_instructions(theirs))
+    if len(left) != len(right):
+        return f"{where}: {len(left)} instructions, upstream has {len(right)}"
+    for number, (one, other) in enumerate(zip(left, right, strict=True)):
+        if one.opname != other.opname:
+            return f"{where}: {one.opname}, upstream has {other.opname}"
+        line = number + 1 < len(right) and right[number + 1].argval == "__firstlineno__"
+        if isinstance(one.argval, CodeType) and isinstance(other.argval, CodeType):
+            found = difference(one.argval, other.argval, f"{where}.{other.argval.co_name}")
+            if found:
+                return found
+        elif constant(one.argval) != constant(other.argval) and not line:
+            return f"{where}: {one.opname} {one.argval!r}, upstream has {other.argval!r}"
+    return None
+
+
+def _first_instruction(ours: CodeType, theirs: CodeType) -> str:
+    for one, other in zip(dis.get_instructions(ours), dis.get_instructions(theirs), strict=False):
+        if (one.opname, one.argrepr) != (other.opname, other.argrepr):
+            return f": {one.opname} {one.argrepr}, upstream has {other.opname} {other.argrepr}"
+    return ""
+
+
+# ---- declared rebindings, applied to upstream's tree ----------------------------------------------------------------
+
+
+class Rewrite(ast.NodeTransformer):
+    """Applies facts to one function; remembers which it used."""
+
+    def __init__(self, node: FunctionNode, facts: Iterable[Rebinding]) -> None:
+        self.facts = {(fact.kind, fact.old): fact for fact in facts}
+        self.used: set[Rebinding] = set()
+        self.scopes = Scopes(node)
+        self.header = {id(n) for e in header_expressions(node) for n in ast.walk(e)}
+        self.firsts: list[str] = []
+
+    def _new(self, kind: Kind, old: str) -> str | None:
+        fact = self.facts.get((kind, old))
+        if fact:
+            self.used.add(fact)
+        return fact.new if fact else None
+
+    def _mangled(self, name: str) -> str:
+        return self._new("mangled", name) or name
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        new = self._new("class", node.id) if node.id == "__class__" else None
+        if new is None and id(node) in self.header:
+            new = self._new("class-scope", node.id)
+        if new is None and self.scopes.is_global(node):
+            new = self._new("name", node.id)
+        if new is not None:
+            return _expression(new, node)
+        node.id = self._mangled(node.id)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        node.attr = self._mangled(node.attr)
+        return node
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        self.generic_visit(node)
+        node.arg = self._mangled(node.arg) if node.arg else None
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        self.generic_visit(node)
+        node.arg = self._mangled(node.arg)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        bare = isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords
+        new = self._new("super", "super") if bare else None
+        self.generic_visit(node)
+        if new is not None and self.firsts:
+            first = ast.copy_location(ast.Name(self._mangled(self.firsts[-1]), ast.Load()), node)
+            node.args = [_expression(new, node), first]
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
+        new = self._new("import", "." * node.level + (node.module or "")) if node.level else None
+        if new is not None:
+            node.module, node.level = new, 0
+        return node
+
+    def visit_Global(self, node: ast.Global) -> ast.stmt | None:
+        node.names = [n for n in node.names if ("name", n) not in self.facts]
+        return node if node.names else None
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.Nonlocal:
+        node.names = [self._mangled(n) for n in node.names]
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        self.generic_visit(node)
+        node.name = self._mangled(node.name) if node.name else None
+        return node
+
+    def _function(self, node: FunctionNode | ast.Lambda) -> ast.AST:
+        parameters = [*node.args.posonlyargs, *node.args.args]
+        outer = self.firsts
+        if not isinstance(node, ast.Lambda):
+            node.name = self._mangled(node.name) if outer else node.name
+        self.firsts = [*outer, parameters[0].arg if parameters else ""]
+        self.generic_visit(node)
+        self.firsts = outer
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.body = node.body or [ast.Pass()]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        return self._function(node)
+
+
+def _expression(text: str, place: ast.expr) -> ast.expr:
+    """The expression `text`, loaded, stored or deleted as `place` is, on the lines of `place`."""
+    node = ast.parse(text, mode="eval").body
+    for part in ast.walk(node):
+        ast.copy_location(part, place)
+    ctx = getattr(place, "ctx", ast.Load())
+    if not isinstance(place, ast.Call) and not isinstance(ctx, ast.Load):
+        node.ctx = ctx  # type: ignore[attr-defined]
+    return node
+
+
+def in_context(
+    futures: Sequence[ast.stmt], imports: Iterable[str], classes: Sequence[str], node: FunctionNode
+) -> CodeType | None:
+    """Code of `node` compiled with its file's future imports, inside classes of these names.
+
+    The compiler calls methods of an imported name by other instructions than those of any other global, so the names that
+    count as imported are part of the context.
+    """
+    names = sorted(imports)
+    known = ast.parse(f"if 0: import {', '.join(names)}").body if names else []
+    body: list[ast.stmt] = [node]
+    for outer in reversed(classes):
+        holder = ast.parse(f"class {outer}: pass").body[0]
+        holder.body = body  # type: ignore[attr-defined]
+        body = [holder]
+    tree = ast.fix_missing_locations(ast.Module(body=[*futures, *known, *body], type_ignores=[]))
+    code = compile(tree, "<in context>", "exec", dont_inherit=True)
+    return find_code(code, [*classes, node.name], None)
+
+
+def future_imports(tree: ast.Module) -> list[ast.ImportFrom]:
+    """The `__future__` imports of a file."""
+    return [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
+
+
+def imported(names: dict[str, set[str]]) -> set[str]:
+    """The names that imports bind."""
+    return {name for name, targets in names.items() if targets - {DEFINED} and name != "*"}
+
+
+def class_cell(node: ast.AST) -> str | None:
+    """How a function asks for the class it stands in: `super()` or `__class__`; classes inside it have their own."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+        return "super()"
+    if isinstance(node, ast.Name) and node.id == "__class__":
+        return "__class__"
+    inner = (class_cell(child) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.ClassDef))
+    return next(filter(None, inner), None)
+
+
+def private_name(node: ast.AST) -> str | None:
+    """A private name in a function, which the compiler would rename inside a class."""
+    for part in ast.walk(node):
+        for name in (getattr(part, field, None) for field in ("id", "attr", "arg")):
+            if isinstance(name, str) and name.startswith("__") and not name.endswith("__"):
+                return name
+    return None
+
+
+# ---- the verdict ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A generated module, parsed once."""
+
+    text: str
+    tree: ast.Module
+    code: CodeType
+    names: dict[str, set[str]]
+
+    @classmethod
+    def of(cls, text: str) -> Generated:
+        """Parse and compile.
+
+        Raises:
+            SyntaxError: it is not Python.
+        """
+        tree = ast.parse(text)
+        return cls(text, tree, compile(text, "<generated>", "exec", dont_inherit=True), bindings(tree.body, ""))
+
+
+def judge(
+    upstream: UpstreamFile,
+    functions: Sequence[Function],
+    text: str,
+    facts: Iterable[Rebinding] = (),
+    *,
+    container: str | None = None,
+) -> Verdict:
+    """Whether a generated module holds exactly these upstream functions of one name.
+
+    Args:
+        upstream: the file.
+        functions: one function, or a group that Python binds to one name (overloads, property and setter), in order.
+        text: the generated module.
+        facts: the declared rebindings.
+        container: the generated class they are members of; None for module level.
+    """
+    facts = list(facts)
+    try:
+        generated = Generated.of(text)
+    except (SyntaxError, ValueError) as error:
+        return Verdict("wrong", f"does not compile: {error}")
+    body: list[ast.stmt] = generated.tree.body
+    extra = _foreign(body, {functions[0].node.name, container})
+    if extra:
+        return Verdict("wrong", extra)
+    path: list[str] = []
+    if container:
+        holder = next((n for n in body if isinstance(n, ast.ClassDef) and n.name == container), None)
+        if holder is None:
+            return Verdict("wrong", f"no class {container}")
+        body, path = holder.body, [container]
+    name = functions[0].node.name
+    nodes = [f.node for f in _functions(body, ()) if f.qualname == name]
+    if len(nodes) != len(functions):
+        return Verdict("wrong", f"{len(nodes)} definitions of {name}, upstream has {len(functions)}")
+    used: set[Rebinding] = set()
+    for function, node in zip(functions, nodes, strict=True):
+        found = _one(upstream, function, generated, node, [*path, name], facts, used)
+        if found:
+            return Verdict("wrong", found)
+    found = _meanings(upstream, functions, generated, nodes, facts)
+    if found:
+        return Verdict("wrong", found)
+    unused = [fact for fact in facts if fact not in used]
+    if unused:
+        return Verdict("wrong", f"declared but not in upstream: {unused[0].kind} {unused[0].old}")
+    return Verdict("rebound" if facts else "verbatim")
+
+
+def _foreign(body: Iterable[ast.stmt], expected: set[str | None]) -> str | None:
+    """A statement of the generated module that is neither an import, nor a docstring, nor the entry."""
+    for node in statements(body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            if node.name not in expected:
+                return f"line {node.lineno}: {node.name} is not the entry"
+        elif isinstance(node, ast.Expr):
+            if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, (str, type(...)))):
+                return f"line {node.lineno}: an expression at module level"
+        elif not isinstance(node, (ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.Assign, ast.AnnAssign, ast.Pass)):
+            return f"line {node.lineno}: {type(node).__name__} at module level"
+    return None
+
+
+def _one(
+    upstream: UpstreamFile,
+    function: Function,
+    generated: Generated,
+    node: FunctionNode,
+    path: Sequence[str],
+    facts: Sequence[Rebinding],
+    used: set[Rebinding],
+) -> str | None:
+    name, inside = function.qualname, len(path) > 1
+    if function.classes and class_cell(node):
+        return f"{name}: {class_cell(node)} means another class here"
+    wanted: FunctionNode = function.node
+    if facts:
+        wanted = copy.deepcopy(function.node)
+        rewrite = Rewrite(wanted, facts)
+        rewrite.visit(wanted)
+        used |= rewrite.used
+    found = _header(node, wanted)
+    if found:
+        return found
+    if not facts:
+        found = _same_lines(upstream, function, generated, node)
+        if found:
+            return found
+        theirs = find_code(upstream.code, name.split("."), function.first_line)
+        line = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        ours = find_code(generated.code, path, line)
+        if ours and theirs and not difference(ours, theirs):
+            return None
+    if function.classes and not inside and private_name(wanted):
+        return f"{name}: {private_name(wanted)} is private to {function.classes[-1].name}"
+    # once more with the same names imported on both sides; at module level a class would only add a cell for `super`
+    imports = imported(upstream.names) | imported(generated.names)
+    classes = [c.name for c in function.classes] if inside or not facts else []
+    theirs = in_context(future_imports(upstream.tree), imports, classes, wanted)
+    ours = in_context(future_imports(generated.tree), imports, path[:-1], node)
+    if theirs is None or ours is None:
+        return f"{name}: no code object ({'upstream' if theirs is None else 'generated'})"
+    return difference(ours, theirs)
+
+
+def _header(ours: FunctionNode, theirs: FunctionNode) -> str | None:
+    """Decorators, parameters with defaults and annotations, return annotation, kind: as syntax."""
+    if type(ours) is not type(theirs):
+        return f"{theirs.name}: {type(ours).__name__}, upstream has {type(theirs).__name__}"
+    parts: list[tuple[str, Callable[[FunctionNode], list[ast.AST]]]] = [
+        ("decorators", lambda n: list(n.decorator_list)),
+        ("parameters", lambda n: [n.args]),
+        ("return annotation", lambda n: [n.returns] if n.returns else []),
+        ("type parameters", lambda n: list(getattr(n, "type_params", ()))),
+    ]
+    for what, get in parts:
+        one, other = ([ast.dump(part) for part in get(n)] for n in (ours, theirs))
+        if one != other:
+            return f"{theirs.name}: {what} differ from upstream's"
+    return None
+
+
+def _same_lines(upstream: UpstreamFile, function: Function, generated: Generated, node: FunctionNode) -> str | None:
+    """Without rebindings every line is upstream's, indentation aside."""
+    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    ours = generated.text.split("\n")[first - 1 : node.end_lineno]
+    theirs = upstream.lines[function.first_line - 1 : function.node.end_lineno]
+    if len(ours) != len(theirs):
+        return f"{function.qualname}: {len(ours)} lines, upstream has {len(theirs)}"
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=True), first):
+        if one.lstrip(" \t\f") != other.lstrip(" \t\f"):
+            return f"line {number}: {one.strip()!r}, upstream has {other.strip()!r}"
+    return None
+
+
+def _meanings(
+    upstream: UpstreamFile,
+    functions: Sequence[Function],
+    generated: Generated,
+    nodes: Sequence[FunctionNode],
+    facts: Sequence[Rebinding],
+) -> str | None:
+    """Every global name of the generated function leads to the object upstream's name leads to."""
+    names = generated.names
+    classes = functions[0].classes
+    inner = bindings(classes[-1].body, "") if classes else {}
+    roots = {fact.new.partition(".")[0] for fact in facts if fact.kind not in {"mangled", "import"}}
+    for fact in facts:
+        found = _fact_meaning(upstream, functions[0], names, fact)
+        if found:
+            return found
+    future = any(alias.name == "annotations" for n in future_imports(upstream.tree) for alias in n.names)
+    for function, node in zip(functions, nodes, strict=True):
+        scopes = Scopes(node)
+        if scopes.written:
+            return f"{function.qualname}: writes {sorted(scopes.written)[0]} in the generated module, not in upstream's"
+        for name in sorted(evaluated_here(node, future) & inner.keys() - roots - {node.name}):
+            return f"{function.qualname}: {name} of the class body means something else here"
+        for name in sorted(scopes.globals - roots - {node.name}):
+            found = _global_meaning(upstream, names.get(name), name, inner.keys() if future else ())
+            if found:
+                return f"{function.qualname}: {found}"
+    return None
+
+
+def evaluated_here(node: FunctionNode, future: bool) -> set[str]:
+    """Names that are evaluated where the function is defined: of decorators and defaults, and of annotations if they are."""
+    plain = [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+    expressions = plain if future else header_expressions(node)
+    return {n.id for e in expressions for n in ast.walk(e) if isinstance(n, ast.Name)}
+
+
+def _global_meaning(upstream: UpstreamFile, got: set[str] | None, name: str, unevaluated: Iterable[str]) -> str | None:
+    allowed = _targets(upstream, name)
+    if got is None:
+        if name in upstream.names:
+            return None if name in unevaluated else f"{name} is not bound in the generated module"
+        known = hasattr(builtins, name) or name in _MODULE_NAMES or name in unevaluated
+        return None if known else f"{name} is not bound in the generated module"
+    if not got <= allowed:
+        return f"{name} is {', '.join(sorted(got - allowed))}, upstream has {', '.join(sorted(allowed))}"
+    if name in upstream.mutable:
+        return f"{name} is imported by value, but upstream assigns it in functions"
+    return None
+
+
+_MODULE_NAMES = {"__name__", "__file__", "__doc__", "__package__", "__spec__", "__loader__"}
+
+
+def _targets(upstream: UpstreamFile, name: str) -> set[str]:
+    """What upstream's global `name` may be reached by: through its own module, or from where that imported it."""
+    if name not in upstream.names and hasattr(builtins, name):
+        return {f"builtins.{name}"}
+    return {f"{upstream.module}.{name}", *upstream.names.get(name, ())}
+
+
+def _fact_meaning(upstream: UpstreamFile, function: Function, names: dict[str, set[str]], fact: Rebinding) -> str | None:
+    if fact.kind in {"mangled", "import"}:
+        return _spelling(upstream, function, fact)
+    root, _, rest = fact.new.partition(".")
+    paths = {f"{target}.{rest}".rstrip(".") for target in names.get(root, ())}
+    owner = ".".join([upstream.module, *(c.name for c in function.classes)])
+    allowed = {
+        "name": _targets(upstream, fact.old) - {DEFINED},
+        "super": {owner},
+        "class": {owner},
+        "class-scope": {f"{owner}.{fact.old}"},
+    }[fact.kind]
+    if not paths or not paths <= allowed:
+        return f"{fact.kind} {fact.old}: {fact.new} is {', '.join(sorted(paths)) or 'not bound'}, not {', '.join(sorted(allowed))}"
+    return None
+
+
+def _spelling(upstream: UpstreamFile, function: Function, fact: Rebinding) -> str | None:
+    if fact.kind == "mangled":
+        right = f"_{function.classes[-1].name.lstrip('_')}{fact.old}" if function.classes else fact.old
+    else:
+        level = len(fact.old) - len(fact.old.lstrip("."))
+        right = absolute(ast.ImportFrom(module=fact.old[level:] or None, names=[], level=level), upstream.package)
+    return None if fact.new == right else f"{fact.kind} {fact.old}: {fact.new}, it is {right}"
