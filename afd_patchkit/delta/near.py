@@ -1,0 +1,90 @@
+"""What to show when a pattern does not match as it should: candidates and near misses. For reports only, never for matching."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from afd_patchkit.delta.pattern_compile import Pattern
+from afd_patchkit.delta.pattern_match import statements
+from afd_patchkit.delta.pattern_search import (
+    Match,
+    Window,
+    below,
+    expressions,
+    find_all,
+    is_elif,
+    start_of,
+)
+from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.text import SourceFile
+
+_SHOWN = 20
+_NEAR = 3
+_LIMIT = 400  # characters compared of each candidate
+
+
+def describe(match: Match, file: SourceFile) -> str:
+    """`path:line: first line of the text`."""
+    return _place(file, match.span.start)
+
+
+def candidates(found: Sequence[Match], file: SourceFile) -> tuple[str, ...]:
+    """A line for each match."""
+    lines = [f"candidate {n}: {describe(m, file)}" for n, m in enumerate(found[:_SHOWN], 1)]
+    if len(found) > _SHOWN:
+        lines.append(f"and {len(found) - _SHOWN} more")
+    return tuple(lines)
+
+
+def near_misses(
+    pattern: Pattern, windows: Sequence[Window], symbol: Symbol, everything: Sequence[Window]
+) -> tuple[str, ...]:
+    """Why a pattern may match nothing: it matches elsewhere, or something similar is there."""
+    file = symbol.file
+    lines = [f"an `elif` matches (use `clause`): {_place(file, at)}" for at in _elifs(pattern, windows, file)]
+    outside = find_all(pattern, everything, file)
+    lines += [f"matches outside `within`: {describe(m, file)}" for m in outside[:_SHOWN]]
+    if not lines:
+        lines += [
+            f"matches outside {symbol.qualname}: {describe(m, file)}"
+            for m in find_all(pattern, file.tree, file)[:_NEAR]
+        ]
+    if not lines:
+        lines += [f"similar: {_place(file, at)}" for at in _similar(pattern, windows, file)]
+    return tuple(lines)
+
+
+def _place(file: SourceFile, at: int) -> str:
+    line = file.line_of(at)
+    return f"{file.path}:{line}: {file.lines(line, line)[0].strip()}"
+
+
+def _elifs(pattern: Pattern, windows: Sequence[Window], file: SourceFile) -> Iterator[int]:
+    if pattern.kind == "statements":
+        wanted: Sequence[ast.stmt] = pattern.nodes  # type: ignore[assignment]
+        for window in below(windows):
+            if is_elif(window.owner, window.body, file) and statements(wanted, window.body) is not None:
+                yield start_of(window.body[0], file)
+
+
+def _similar(pattern: Pattern, windows: Sequence[Window], file: SourceFile) -> list[int]:
+    """Where the statements or expressions of the same sort start that look most like the pattern."""
+    from rapidfuzz import fuzz
+
+    kind = type(pattern.nodes[0])
+    nodes: list[ast.AST] = []
+    if pattern.kind == "statements":
+        for window in below(windows):
+            nodes += window.body[window.start : window.stop]
+    else:
+        nodes += [node for node, *_ in expressions(windows)]
+    wanted = " ".join(pattern.code.text.split())[:_LIMIT]
+    scored: list[tuple[float, int]] = []
+    for node in nodes:
+        if type(node) is kind:
+            span = file.node_span(node)
+            text = " ".join(file.data[span.start : span.end].decode("utf-8", "replace").split())[:_LIMIT]
+            scored.append((fuzz.ratio(wanted, text), start_of(node, file)))
+    scored.sort(key=lambda item: (-item[0], item[1]))
+    return [at for score, at in scored[:_NEAR] if score >= 50]
