@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Literal
 
-from tools.sweep_scopes import DEFINED, Scopes, absolute, bindings, header_expressions, statements
+from tools.sweep_scopes import DEFINED, Scopes, absolute, bindings, header_expressions, own_parts, statements
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Kind = Literal["name", "super", "class", "mangled", "class-scope", "import"]
@@ -296,23 +296,23 @@ def _expression(text: str, place: ast.expr) -> ast.expr:
 
 
 def in_context(
-    futures: Sequence[ast.stmt], imports: Iterable[str], classes: Sequence[str], node: FunctionNode
+    futures: Sequence[ast.stmt], imports: Iterable[str], classes: Sequence[ast.ClassDef], node: FunctionNode
 ) -> CodeType | None:
-    """Code of `node` compiled with its file's future imports, inside classes of these names.
+    """Code of `node` compiled with its file's future imports, inside classes of the names (and type parameters) of these.
 
-    The compiler calls methods of an imported name by other instructions than those of any other global, so the names that
-    count as imported are part of the context.
+    The compiler calls methods of an imported name by other instructions than those of any other global, and `super()` too if
+    the file mentions `super` at module level: so such names are part of the context.
     """
     names = sorted(imports)
     known = ast.parse(f"if 0: import {', '.join(names)}").body if names else []
     body: list[ast.stmt] = [node]
     for outer in reversed(classes):
-        holder = ast.parse(f"class {outer}: pass").body[0]
-        holder.body = body  # type: ignore[attr-defined]
+        holder = ast.parse(f"class {outer.name}: pass").body[0]
+        holder.body, holder.type_params = body, getattr(outer, "type_params", [])  # type: ignore[attr-defined]
         body = [holder]
     tree = ast.fix_missing_locations(ast.Module(body=[*futures, *known, *body], type_ignores=[]))
     code = compile(tree, "<in context>", "exec", dont_inherit=True)
-    return find_code(code, [*classes, node.name], None)
+    return find_code(code, [*(c.name for c in classes), node.name], None)
 
 
 def future_imports(tree: ast.Module) -> list[ast.ImportFrom]:
@@ -320,9 +320,13 @@ def future_imports(tree: ast.Module) -> list[ast.ImportFrom]:
     return [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
 
 
-def imported(names: dict[str, set[str]]) -> set[str]:
-    """The names that imports bind."""
-    return {name for name, targets in names.items() if targets - {DEFINED} and name != "*"}
+def context_names(tree: ast.Module, names: dict[str, set[str]]) -> set[str]:
+    """The global names of a file that change how functions compile: imported ones, and `super` if the file mentions it."""
+    found = {name for name, targets in names.items() if targets - {DEFINED} and name != "*"}
+    for node in statements(tree.body):
+        if any(isinstance(part, ast.Name) and part.id == "super" for part in own_parts(node)):
+            found.add("super")
+    return found
 
 
 def class_cell(node: ast.AST) -> str | None:
@@ -338,7 +342,7 @@ def class_cell(node: ast.AST) -> str | None:
 def private_name(node: ast.AST) -> str | None:
     """A private name in a function, which the compiler would rename inside a class."""
     for part in ast.walk(node):
-        for name in (getattr(part, field, None) for field in ("id", "attr", "arg")):
+        for name in (getattr(part, key, None) for key in ("id", "attr", "arg")):
             if isinstance(name, str) and name.startswith("__") and not name.endswith("__"):
                 return name
     return None
@@ -393,19 +397,19 @@ def judge(
     extra = _foreign(body, {functions[0].node.name, container})
     if extra:
         return Verdict("wrong", extra)
-    path: list[str] = []
+    holder: ast.ClassDef | None = None
     if container:
         holder = next((n for n in body if isinstance(n, ast.ClassDef) and n.name == container), None)
         if holder is None:
             return Verdict("wrong", f"no class {container}")
-        body, path = holder.body, [container]
+        body = holder.body
     name = functions[0].node.name
     nodes = [f.node for f in _functions(body, ()) if f.qualname == name]
     if len(nodes) != len(functions):
         return Verdict("wrong", f"{len(nodes)} definitions of {name}, upstream has {len(functions)}")
     used: set[Rebinding] = set()
     for function, node in zip(functions, nodes, strict=True):
-        found = _one(upstream, function, generated, node, [*path, name], facts, used)
+        found = _one(upstream, function, generated, node, holder, facts, used)
         if found:
             return Verdict("wrong", found)
     found = _meanings(upstream, functions, generated, nodes, facts)
@@ -436,11 +440,11 @@ def _one(
     function: Function,
     generated: Generated,
     node: FunctionNode,
-    path: Sequence[str],
+    holder: ast.ClassDef | None,
     facts: Sequence[Rebinding],
     used: set[Rebinding],
 ) -> str | None:
-    name, inside = function.qualname, len(path) > 1
+    name, inside = function.qualname, [holder] if holder else []
     if function.classes and class_cell(node):
         return f"{name}: {class_cell(node)} means another class here"
     wanted: FunctionNode = function.node
@@ -458,16 +462,16 @@ def _one(
             return found
         theirs = find_code(upstream.code, name.split("."), function.first_line)
         line = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-        ours = find_code(generated.code, path, line)
+        ours = find_code(generated.code, [*(c.name for c in inside), node.name], line)
         if ours and theirs and not difference(ours, theirs):
             return None
     if function.classes and not inside and private_name(wanted):
         return f"{name}: {private_name(wanted)} is private to {function.classes[-1].name}"
-    # once more with the same names imported on both sides; at module level a class would only add a cell for `super`
-    imports = imported(upstream.names) | imported(generated.names)
-    classes = [c.name for c in function.classes] if inside or not facts else []
+    # once more with the same names known on both sides; at module level a class would only add a cell for `super`
+    imports = context_names(upstream.tree, upstream.names) | context_names(generated.tree, generated.names)
+    classes = function.classes if inside or not facts else ()
     theirs = in_context(future_imports(upstream.tree), imports, classes, wanted)
-    ours = in_context(future_imports(generated.tree), imports, path[:-1], node)
+    ours = in_context(future_imports(generated.tree), imports, inside, node)
     if theirs is None or ours is None:
         return f"{name}: no code object ({'upstream' if theirs is None else 'generated'})"
     return difference(ours, theirs)

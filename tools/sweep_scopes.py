@@ -59,7 +59,7 @@ def absolute(node: ast.ImportFrom, package: str) -> str:
 
 def _stored(node: ast.AST) -> Iterator[str]:
     """Names that a statement stores in the scope it stands in (suites and inner scopes excluded, walrus included)."""
-    for child in _own(node):
+    for child in own_parts(node):
         if isinstance(child, ast.Name) and isinstance(child.ctx, (ast.Store, ast.Del)):
             yield child.id
         elif isinstance(child, (ast.MatchAs, ast.MatchStar)) and child.name:
@@ -70,7 +70,8 @@ def _stored(node: ast.AST) -> Iterator[str]:
             yield child.name
 
 
-def _own(node: ast.AST) -> Iterator[ast.AST]:
+def own_parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Parts of a statement that belong to the scope it stands in; its suites and inner scopes do not."""
     yield node
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.stmt, *_FUNCTIONS)):
@@ -80,7 +81,7 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
                 if isinstance(inner, ast.NamedExpr):
                     yield inner.target
             continue
-        yield from _own(child)
+        yield from own_parts(child)
 
 
 def header_expressions(node: FunctionNode) -> list[ast.expr]:

@@ -12,7 +12,17 @@ from types import CodeType
 
 import pytest
 
-from tools.sweep_oracle import Rebinding, UpstreamFile, constant, difference, find_code, future_imports, imported, in_context, judge
+from tools.sweep_oracle import (
+    Rebinding,
+    UpstreamFile,
+    constant,
+    context_names,
+    difference,
+    find_code,
+    future_imports,
+    in_context,
+    judge,
+)
 from tools.sweep_scopes import Scopes, bindings
 
 UPSTREAM = '''\
@@ -284,8 +294,13 @@ REBOUND = [
     ),
     (
         "late",
-        "from acme.core import sibling\ndef late():\n    from acme import sibling as near\n"
-        "    from acme.tools import twice\n    return near, twice, sibling\n",
+        """\
+from acme.core import sibling
+def late():
+    from acme import sibling as near
+    from acme.tools import twice
+    return near, twice, sibling
+""",
         [Rebinding("import", ".", "acme"), Rebinding("import", ".tools", "acme.tools")],
     ),
     (
@@ -410,8 +425,8 @@ LIBRARY = ["contextlib", "dataclasses", "enum", "typing", "asyncio.tasks", "func
 def test_a_function_compiles_in_its_classes_as_in_its_file(name):
     file = _library(name)
     for function in file.functions:
-        classes = [c.name for c in function.classes]
-        code = in_context(future_imports(file.tree), imported(file.names), classes, function.node)
+        names = context_names(file.tree, file.names)
+        code = in_context(future_imports(file.tree), names, function.classes, function.node)
         whole = find_code(file.code, function.qualname.split("."), function.first_line)
         assert code
         assert whole
