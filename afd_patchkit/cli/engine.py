@@ -1,0 +1,124 @@
+"""What `regen`, `check` and `share` have in common: their options, and the call of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from afd_patchkit.cli.complete import complete_modules, complete_pins
+from afd_patchkit.cli.progress import progress_for
+
+if TYPE_CHECKING:
+    from afd_patchkit.cli.session import Session
+    from afd_patchkit.report import Report
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _assignments(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> list[tuple[str, str]]:
+    """Split each `NAME=VALUE` at its first `=`; neither side may be empty."""
+    pairs = []
+    for text in values:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (equals and name and value):
+            raise click.BadParameter(f"{text!r} is not of the form {parameter.metavar}.", ctx, parameter)
+        pairs.append((name, value))
+    return pairs
+
+
+def engine_options(function: _Command) -> _Command:
+    """The options that say from what, and how, modules are generated."""
+    options = (
+        click.argument("modules", nargs=-1, metavar="[MODULE]...", shell_complete=complete_modules),
+        click.option(
+            "--vllm", metavar="V", help="Use this version of vllm instead of the pinned one (short for --pin vllm=V)."
+        ),
+        click.option(
+            "--vllm-ascend",
+            metavar="REF",
+            help="Use this version or commit of vllm-ascend (short for --pin vllm-ascend=REF).",
+        ),
+        click.option(
+            "--pin",
+            "pins",
+            metavar="NAME=V",
+            callback=_assignments,
+            multiple=True,
+            shell_complete=complete_pins,
+            help="Use version or commit V for the pin, or the target pin of the distribution, NAME. Repeatable.",
+        ),
+        click.option(
+            "--source",
+            "sources",
+            metavar="NAME=PATH",
+            callback=_assignments,
+            multiple=True,
+            help="Read the pin NAME from the folder, wheel or sdist PATH. Repeatable.",
+        ),
+        click.option("--offline", is_flag=True, help="Use the cache and installed distributions only."),
+        click.option("--full", is_flag=True, help="Regenerate everything, also what digests prove unchanged."),
+        click.option(
+            "--jobs", type=click.IntRange(min=1), metavar="N", help="Worker processes (default: as many as pay off)."
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def overrides(vllm: str | None, vllm_ascend: str | None, pins: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Pin or distribution name to version, from the three options that say so.
+
+    Raises:
+        click.UsageError: one name is given two versions.
+    """
+    named = [(name, value) for name, value in (("vllm", vllm), ("vllm-ascend", vllm_ascend)) if value is not None]
+    return _unique([*named, *pins], "version")
+
+
+def _unique(pairs: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for name, value in pairs:
+        if result.setdefault(name, value) != value:
+            raise click.UsageError(f"{name} is given two {what}s: {result[name]} and {value}.")
+    return result
+
+
+def run_engine(
+    session: Session,
+    *,
+    check: bool,
+    modules: Sequence[str],
+    vllm: str | None,
+    vllm_ascend: str | None,
+    pins: Sequence[tuple[str, str]],
+    sources: Sequence[tuple[str, str]],
+    offline: bool,
+    full: bool,
+    jobs: int | None,
+) -> Report:
+    """Load the project and regenerate or check it, with a progress bar where a person waits."""
+    from afd_patchkit.api import regen
+    from afd_patchkit.project import load_project
+    from afd_patchkit.upstream.resolve import SourceOptions
+
+    versions = overrides(vllm, vllm_ascend, pins)
+    paths = {name: Path(path) for name, path in _unique(sources, "path").items()}
+    for name, path in paths.items():
+        if not path.exists():
+            raise click.UsageError(f"--source {name}: there is no {path}.")
+    project = load_project(session.project)
+    with progress_for(session) as bars:
+        return regen(
+            project,
+            overrides=versions,
+            check=check,
+            modules=modules,
+            options=SourceOptions(sources=paths, offline=offline, progress=bars and bars.downloads),
+            full=full,
+            jobs=jobs,
+            progress=bars and bars.work,
+        )

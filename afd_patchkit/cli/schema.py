@@ -1,0 +1,35 @@
+"""`afd-patchkit schema`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from afd_patchkit.cli.session import pass_session, printing
+
+if TYPE_CHECKING:
+    from afd_patchkit.cli.session import Session
+
+
+@click.command("schema")
+@click.option("--pins", "which", flag_value="pins", help="The schema of pins.yaml.")
+@click.option("--report", "which", flag_value="report", help="The schema of what `--format json` prints.")
+@printing
+@pass_session
+def command(session: Session, which: str | None) -> int:
+    """Print the JSON Schema of manifests, for editors.
+
+    A manifest names it in its first line: `# yaml-language-server: $schema=PATH`.
+    """
+    if which == "report":
+        from afd_patchkit.review.json_report import report_schema
+
+        schema = report_schema()
+    else:
+        from afd_patchkit.manifest.schema import manifest_schema, pins_schema
+
+        schema = pins_schema() if which == "pins" else manifest_schema()
+    session.write(json.dumps(schema, indent=2) + "\n")
+    return 0

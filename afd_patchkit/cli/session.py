@@ -1,0 +1,202 @@
+"""What the common options say, and the one place that prints reports."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from afd_patchkit.cli.write import write_atomically
+
+if TYPE_CHECKING:
+    from afd_patchkit.report import Report
+    from afd_patchkit.review.context import Context
+    from afd_patchkit.review.layout import Style
+
+FORMATS = ("text", "json", "markdown", "github", "sarif")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass
+class Session:
+    """One run of the command line.
+
+    Attributes:
+        arguments: the arguments, for bug reports.
+        format: one of `FORMATS`.
+        output: the file that takes the report; None is standard output.
+        verbosity: number of `-v` less number of `-q`.
+        color: what `--color/--no-color` said; None is "as the terminal has it".
+        project: where to look for the project; None is the current folder.
+        command: the command that runs.
+    """
+
+    arguments: list[str] = field(default_factory=list)
+    format: str = "text"
+    output: Path | None = None
+    verbosity: int = 0
+    color: bool | None = None
+    project: Path | None = None
+    command: str = ""
+
+    def wants_color(self, stream: IO[Any], environ: dict[str, str] | None = None) -> bool:
+        """Whether to colour what goes to `stream`: the option, then NO_COLOR, FORCE_COLOR and what the stream is."""
+        env = os.environ if environ is None else environ
+        if self.color is not None:
+            return self.color
+        if env.get("NO_COLOR"):
+            return False
+        if env.get("FORCE_COLOR", "0") not in {"", "0"}:
+            return True
+        return env.get("TERM") != "dumb" and is_terminal(stream)
+
+    def style(self) -> Style:
+        """Colour and width of what `write` will take."""
+        from afd_patchkit.review.layout import Style
+
+        if self.output is not None:
+            return Style(color=bool(self.color))
+        width = max(40, shutil.get_terminal_size().columns) if is_terminal(sys.stdout) else None
+        return Style(self.wants_color(sys.stdout), width)
+
+    def context(self, exit_code: int | None = None) -> Context:
+        """What the renderers need."""
+        from afd_patchkit.review.context import Context
+
+        return Context(self.command, Path(), self.style(), self.verbosity, exit_code)
+
+    def report(self, report: Report, exit_code: int | None = None) -> int:
+        """Print the report in the wanted format; the exit code is the report's unless given."""
+        from afd_patchkit.review.render import render
+
+        self.write(render(report, self.format, self.context(exit_code)))
+        return report.exit_code if exit_code is None else exit_code
+
+    def write(self, text: str) -> None:
+        """Print `text`, or put it into the output file in one step."""
+        if self.output is not None:
+            write_atomically(self.output, text)
+            self.log(f"written: {self.output}")
+        elif text:
+            click.echo(encodable(text, sys.stdout), nl=False, color=self.wants_color(sys.stdout))
+
+    def log(self, text: str, *, level: int = 0) -> None:
+        """Say something about the run itself on standard error, from verbosity `level` on."""
+        if self.verbosity >= level:
+            click.echo(encodable(text, sys.stderr), err=True, color=self.wants_color(sys.stderr))
+
+
+def is_terminal(stream: IO[Any]) -> bool:
+    """Whether a person reads `stream`."""
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):  # closed, or replaced by something lesser
+        return False
+
+
+def encodable(text: str, stream: IO[str]) -> str:
+    """`text` with what the stream's encoding lacks written as escapes: printing never fails."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
+# ---- options ----------------------------------------------------------------------------------------------------
+
+
+def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    session = ctx.ensure_object(Session)
+    if parameter.name in {"verbose", "quiet"}:
+        session.verbosity += value if parameter.name == "verbose" else -value
+    elif value is not None:
+        assert parameter.name is not None
+        setattr(session, parameter.name, value)
+
+
+def _output(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> None:
+    _store(ctx, parameter, None if value == Path("-") else value)
+
+
+def common(function: _Command) -> _Command:
+    """The options that every command takes; they may stand in front of the command too."""
+    options = (
+        click.option(
+            "--project",
+            type=click.Path(path_type=Path, exists=True, file_okay=False),
+            metavar="DIR",
+            expose_value=False,
+            callback=_store,
+            help="Work on the project in (or around) DIR instead of the current folder.",
+        ),
+        click.option("-v", "--verbose", count=True, expose_value=False, callback=_store, help="Say more."),
+        click.option(
+            "-q",
+            "--quiet",
+            count=True,
+            expose_value=False,
+            callback=_store,
+            help="Say only what is wrong, one line each.",
+        ),
+        click.option(
+            "--color/--no-color",
+            default=None,
+            expose_value=False,
+            callback=_store,
+            help="Colour, or none; by default as the terminal, NO_COLOR and FORCE_COLOR have it.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _output_option(function: _Command) -> _Command:
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+        metavar="FILE",
+        expose_value=False,
+        callback=_output,
+        help="Write to FILE (in one step) instead of standard output.",
+    )(function)
+
+
+def printing(function: _Command) -> _Command:
+    """The options of a command that prints something: the common ones and `--output`."""
+    return _output_option(common(function))
+
+
+def reporting(function: _Command) -> _Command:
+    """The options of a command that reports: the common ones, `--output` and `--format`."""
+    option = click.option(
+        "--format",
+        type=click.Choice(FORMATS),
+        expose_value=False,
+        callback=_store,
+        help="How to report (default: text).",
+    )
+    return option(printing(function))
+
+
+def pass_session(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the command the session as its first argument, with the command's name filled in."""
+
+    @click.pass_context
+    def wrapper(ctx: click.Context, /, *args: Any, **kwargs: Any) -> Any:
+        session = ctx.ensure_object(Session)
+        session.command = ctx.info_name or ""
+        return function(session, *args, **kwargs)
+
+    wrapper.__doc__ = function.__doc__
+    wrapper.__name__ = function.__name__
+    return wrapper
