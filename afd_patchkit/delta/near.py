@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from afd_patchkit.delta.pattern_compile import Pattern
 from afd_patchkit.delta.pattern_match import statements
@@ -21,6 +22,7 @@ from afd_patchkit.source.text import SourceFile
 
 _SHOWN = 20
 _NEAR = 3
+_LEAST = 50.0  # percent alike
 _LIMIT = 400  # characters compared of each candidate
 
 
@@ -51,7 +53,7 @@ def near_misses(
             for m in find_all(pattern, file.tree, file)[:_NEAR]
         ]
     if not lines:
-        lines += [f"similar: {_place(file, at)}" for at in _similar(pattern, windows, file)]
+        lines += list(dict.fromkeys(f"similar: {_place(file, at)}" for at in _similar(pattern, windows, file)))
     return tuple(lines)
 
 
@@ -79,12 +81,20 @@ def _similar(pattern: Pattern, windows: Sequence[Window], file: SourceFile) -> l
             nodes += window.body[window.start : window.stop]
     else:
         nodes += [node for node, *_ in expressions(windows)]
-    wanted = " ".join(pattern.code.text.split())[:_LIMIT]
-    scored: list[tuple[float, int]] = []
-    for node in nodes:
-        if type(node) is kind:
-            span = file.node_span(node)
-            text = " ".join(file.data[span.start : span.end].decode("utf-8", "replace").split())[:_LIMIT]
-            scored.append((fuzz.ratio(wanted, text), start_of(node, file)))
+    first: Any = pattern.nodes[0]
+    text = pattern.code.text
+    if isinstance(getattr(first, "body", None), list):
+        text = "\n".join(text.split("\n")[: max(1, first.body[0].lineno - 1)])
+    wanted = " ".join(text.split()).removesuffix(" ...")[:_LIMIT]
+    scored = [(fuzz.ratio(wanted, _head(n, file)), start_of(n, file)) for n in nodes if type(n) is kind]
     scored.sort(key=lambda item: (-item[0], item[1]))
-    return [at for score, at in scored[:_NEAR] if score >= 50]
+    places = dict.fromkeys(at for score, at in scored if score >= _LEAST)
+    return list(places)[:_NEAR]
+
+
+def _head(node: Any, file: SourceFile) -> str:
+    """What is compared: an expression or simple statement, the header of a compound one."""
+    span = file.node_span(node)
+    body = getattr(node, "body", None)
+    end = start_of(body[0], file) if isinstance(body, list) and body else span.end
+    return " ".join(file.data[span.start : end].decode("utf-8", "replace").split())[:_LIMIT]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +12,7 @@ from afd_patchkit.delta.pattern_match import HOLE, MANY_HOLE, is_hole, is_statem
 from afd_patchkit.errors import ManifestError
 from afd_patchkit.manifest.model import Code
 from afd_patchkit.review.finding import finding
-from afd_patchkit.source.text import Text
+from afd_patchkit.source.text import Text, parse_quietly
 from afd_patchkit.source.tokens import significant, tokens
 
 Kind = Literal["statements", "expression"]
@@ -45,14 +44,13 @@ def compile_pattern(code: Code, kind: Literal["statements", "expression", "auto"
         return _checked(Pattern(code, "expression", (_expression(code, prepared),)))
     try:
         body = _statements(code, prepared)
-    except ManifestError:
+    except ManifestError as first:
         if kind == "statements":
             raise
         try:
             return _checked(Pattern(code, "expression", (_expression(code, prepared),)))
         except ManifestError:
-            pass
-        raise
+            raise first from None
     if not body:
         raise _error(code, 1, 1, "there is no code in it", kind)
     if kind == "auto" and len(body) == 1 and isinstance(body[0], ast.Expr):
@@ -104,13 +102,6 @@ def compile_head(code: Code) -> tuple[str, ast.AST | None]:
     if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
         return keyword, node.handlers[0]  # type: ignore[attr-defined]
     return keyword, node
-
-
-def parse_quietly(text: str) -> ast.Module:
-    """`ast.parse` without the warnings that Python has about the text (they are not the user's)."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(text)
 
 
 def _statements(code: Code, prepared: Prepared) -> list[ast.stmt]:

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from afd_patchkit.delta.clauses import Clause, clauses, find_clause
 from afd_patchkit.delta.near import candidates, describe, near_misses
 from afd_patchkit.delta.pattern_compile import Pattern, compile_pattern
+from afd_patchkit.delta.pattern_match import equal as _equal
 from afd_patchkit.delta.pattern_match import statements
 from afd_patchkit.delta.pattern_search import Match, Window, find_all, inside, statement_span
 from afd_patchkit.errors import DeltaError
@@ -40,14 +41,24 @@ __all__ = [
     "Window",
     "clauses",
     "compile_pattern",
+    "equal",
     "find_all",
     "find_clause",
     "find_range",
     "find_ranges",
     "inside",
     "select",
+    "select_clause",
     "symbol_windows",
 ]
+
+
+def equal(pattern: Pattern, node: ast.AST | Sequence[ast.stmt]) -> bool:
+    """Whether `pattern` is exactly this expression, this statement or this run of statements."""
+    if pattern.kind == "expression":
+        return isinstance(node, ast.AST) and _equal(pattern.nodes[0], node)
+    nodes: Sequence[ast.AST] = [node] if isinstance(node, ast.AST) else node
+    return statements(pattern.nodes, nodes) is not None  # type: ignore[arg-type]
 
 
 def symbol_windows(symbol: Symbol) -> list[Window]:
@@ -90,8 +101,18 @@ def select(
         DeltaError: nothing matches (PK201), or another number than `count` (PK202); PK203 and PK204 for clauses.
     """
     search = _Search(symbol, within, next_to, nth, count, entry, delta)
-    found = search.filtered(find_all(pattern, search.windows, symbol.file))
-    return search.counted(found, pattern, lambda: find_all(pattern, search.windows, symbol.file))
+    found = find_all(pattern, search.windows, symbol.file)
+    return search.counted(search.filtered(found), pattern, found)
+
+
+def select_clause(within: ClauseOf, symbol: Symbol, *, entry: str, delta: str) -> Clause:
+    """The one clause that `within` names.
+
+    Raises:
+        ManifestError: a pattern is not valid (PK030, PK031).
+        DeltaError: the statement is not there exactly once (PK201, PK202), or the clause (PK203, PK204).
+    """
+    return _Search(symbol, None, None, None, 1, entry, delta).clause(within)
 
 
 def find_range(
@@ -146,9 +167,13 @@ def find_ranges(
             runs.append(Match(nodes, span, start.body, start.index, start.owner, start.siblings))
         else:
             problems.append(search.no_end(start, later, ends, run))
-    if problems and len(search.filtered(runs, last_step=False)) != count and not (nth and runs):
+    if problems and len(search.filtered(runs)) != count:
         raise DeltaError(*problems)
-    return search.counted(search.filtered(runs), first, lambda: starts)
+    return search.counted(search.filtered(runs), first, runs)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 class _Search:
@@ -173,21 +198,30 @@ class _Search:
         everything = symbol_windows(self.symbol)
         if within is None:
             return everything
-        outer = compile_pattern(within.of if isinstance(within, ClauseOf) else within, "statements")
+        if isinstance(within, ClauseOf):
+            clause = self.clause(within)
+            return [Window(clause.suite, 0, len(clause.suite), clause.node)]
+        match = self._outer(within)
+        return [Window(match.siblings, match.index, match.end, match.owner)]
+
+    def clause(self, within: ClauseOf) -> Clause:
+        """The clause that `within` names."""
+        statement: ast.stmt = self._outer(within.of).nodes[-1]  # type: ignore[assignment]
+        return find_clause(statement, within.clause, self.file, entry=self.entry, delta=self.delta)
+
+    def _outer(self, code: Code) -> Match:
+        """The one place that a `within` pattern matches."""
+        everything = symbol_windows(self.symbol)
+        outer = compile_pattern(code, "statements")
         found = find_all(outer, everything, self.file)
         if len(found) != 1:
             raise DeltaError(self._finding(outer, found, "within", everything))
-        match = found[0]
-        if isinstance(within, ClauseOf):
-            statement: ast.stmt = match.nodes[-1]  # type: ignore[assignment]
-            clause = find_clause(statement, within.clause, self.file, entry=self.entry, delta=self.delta)
-            return [Window(clause.suite, 0, len(clause.suite), clause.node)]
-        return [Window(match.siblings, match.index, match.end, match.owner)]
+        return found[0]
 
-    def filtered(self, found: Sequence[Match], *, last_step: bool = True) -> list[Match]:
+    def filtered(self, found: Sequence[Match]) -> list[Match]:
         """The matches that `next_to` and `nth` leave."""
         left = [m for m in found if self.neighbour is None or self._beside(m)]
-        if self.nth is not None and last_step:
+        if self.nth is not None:
             left = left[self.nth - 1 : self.nth]
         return left
 
@@ -199,11 +233,10 @@ class _Search:
             return True
         return any(statements(wanted, siblings[: match.index], i) is not None for i in range(match.index))
 
-    def counted(self, left: list[Match], pattern: Pattern, everything: object) -> list[Match]:
+    def counted(self, left: list[Match], pattern: Pattern, unfiltered: Sequence[Match]) -> list[Match]:
         """`left` if there are as many as there must be."""
         if len(left) == self.count:
             return left
-        unfiltered: list[Match] = everything() if callable(everything) else []
         raise DeltaError(self._finding(pattern, left, "", self.windows, unfiltered))
 
     def _finding(
@@ -216,24 +249,24 @@ class _Search:
     ) -> Finding:
         count = 1 if role else self.count
         what = f"`{role}` pattern" if role else "pattern"
-        where = self.symbol.qualname + (" (within)" if not role and self.within is not None else "")
+        where = self.symbol.qualname + (", inside `within`" if not role and self.within is not None else "")
         details = candidates(found, self.file)
-        if not role and not found and unfiltered:
-            filters = " and ".join(
-                f for f, on in (("`next_to`", self.neighbour is not None), ("`nth`", self.nth)) if on
-            )
-            details += tuple(f"left out by {filters}: {describe(m, self.file)}" for m in unfiltered)
-        elif not found:
-            details += near_misses(pattern, windows, self.symbol, symbol_windows(self.symbol))
         if found:
-            message = (
-                f"the {what} matches {len(found)} times in {where}, not {'once' if count == 1 else f'{count} times'}"
-            )
+            message = f"the {what} matches {_times(len(found))} in {where}, not {_times(count)}"
             help_ = "Narrow it with more statements around it, `within`, `next_to` or `nth`, or say `count`."
             if len(found) < count:
                 help_ = "Correct `count`, or the pattern."
+        elif unfiltered and not role:
+            beside = [m for m in unfiltered if self.neighbour is None or self._beside(m)]
+            message = f"the {what} matches {_times(len(unfiltered))} in {where}, "
+            message += (
+                f"{len(beside)} of them next to `next_to`" if self.neighbour is not None else f"`nth` is {self.nth}"
+            )
+            details = candidates(unfiltered, self.file)
+            help_ = "Correct `next_to` or `nth`; the matches without them are listed."
         else:
             message = f"the {what} matches nothing in {where}"
+            details = near_misses(pattern, windows, self.symbol, symbol_windows(self.symbol))
             help_ = "Compare it with the pinned upstream text; patterns are matched exactly, `...` stands for anything."
         return finding(
             "PK202" if found else "PK201",

@@ -7,10 +7,9 @@ parsed again from there and the positions are carried over.
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator, Sequence
 
-from afd_patchkit.source.text import Span, Text
+from afd_patchkit.source.text import Span, Text, parse_quietly
 from afd_patchkit.source.tokens import Field, fields, tokens_in
 
 
@@ -50,12 +49,10 @@ def _assign(joined: ast.JoinedStr, found: Sequence[Field], text: Text) -> None:
 def _carry(node: ast.expr, span: Span, text: Text) -> None:
     """Parse `span` alone and carry its positions over to `node`."""
     alone = Text(b"(" + text.data[span.start : span.end] + b"\n)")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            parsed = ast.parse(alone.data).body[0]
-        except (SyntaxError, ValueError, IndexError):
-            return
+    try:
+        parsed = parse_quietly(alone.text).body[0]
+    except (SyntaxError, ValueError, IndexError):
+        return
     if not isinstance(parsed, ast.Expr):
         return
     for theirs, ours in zip(_outside_strings(parsed.value), _outside_strings(node), strict=False):

@@ -7,6 +7,7 @@ import codecs
 import hashlib
 import io
 import tokenize
+import warnings
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -150,7 +151,7 @@ class SourceFile(Text):
             UpstreamError: this Python cannot parse the file (PK404).
         """
         try:
-            return ast.parse(self.text)
+            return parse_quietly(self.text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             line = getattr(error, "lineno", 0) or 0
             column = getattr(error, "offset", 0) or 0
@@ -167,6 +168,13 @@ class SourceFile(Text):
     def position(self, offset: int) -> Position:
         """The place of a byte, for findings."""
         return Position(self.path, self.line_of(offset), self.column_of(offset))
+
+
+def parse_quietly(text: str) -> ast.Module:
+    """`ast.parse` without Python's warnings about the text (invalid escapes and the like are not the user's to mend)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
 
 
 def _second_opinion(text: str) -> str:
