@@ -1,0 +1,209 @@
+"""Generate one entry: extract, apply deltas, resolve names, check, describe."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from afd_patchkit.assemble.comments import entry_header
+from afd_patchkit.assemble.verify import check_entry
+from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
+from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
+from afd_patchkit.manifest.model import Code, Entry, Probe
+from afd_patchkit.names.resolve import NameContext, NamePlan, resolve_names
+from afd_patchkit.review.finding import Finding
+from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.signature import compare, signature
+from afd_patchkit.source.text import SourceFile, Span, Text
+from afd_patchkit.upstream.base import Upstream
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where an entry goes.
+
+    Attributes:
+        entry: `module.py::name`, for findings.
+        module: dotted name of the generated module.
+        group: name of the generated class it is a member of, if any.
+        provided: names the generated module binds by itself, and what they are.
+        marker: comment prefix of fences.
+        read: gives other pins' files for `take:`.
+        pin_text: how the source pin is named in comments.
+        removal: the conditions that count for this entry.
+    """
+
+    entry: str
+    module: str
+    group: str | None
+    provided: Mapping[str, str]
+    marker: str
+    pin_text: str
+    read: Reader | None = None
+    removal: tuple[Probe, ...] = ()
+
+
+@dataclass(frozen=True)
+class GeneratedEntry:
+    """One entry, ready to be put into its module.
+
+    Attributes:
+        entry: the manifest's entry.
+        ref: `module.py::name`.
+        name: its name in the generated module.
+        symbol: the pristine symbol; None for owned code.
+        applied: deltas as applied; None for delegates and owned code.
+        plan: what its names needed.
+        name_spans: upstream bytes that declared name edits replaced.
+        header: comment lines above it.
+        body: its text without the header, indented for its place.
+        findings: what does not stop generation.
+    """
+
+    entry: Entry
+    ref: str
+    name: str
+    symbol: Symbol | None
+    applied: Applied | None
+    plan: NamePlan | None
+    header: tuple[str, ...]
+    body: Buffer
+    name_spans: tuple[Span, ...] = ()
+    signature_note: str | None = None
+    findings: tuple[Finding, ...] = ()
+    watched: tuple[Symbol, ...] = field(default=())
+
+
+def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstream, setting: Setting) -> GeneratedEntry:
+    """Generate a `copy` or `backport`.
+
+    Raises:
+        DeltaError: deltas do not apply.
+        NameResolutionError: a name cannot mean what it meant upstream.
+        SelfCheckError: a bug of the tool.
+    """
+    applied = apply_deltas(symbol, entry.deltas, entry=setting.entry, marker=setting.marker, read=setting.read)
+    name = entry.name or symbol.name
+    body = rename(applied.buffer, symbol.name, name) if name != symbol.name else applied.buffer
+    plan = resolve(entry, symbol, body, applied.rebind, source, target, setting, name)
+    body, spans = edit_names(body, plan, symbol.file)
+    note = signature_note(symbol, body)
+    body = put_in_place(body, "    " if setting.group else "", symbol)
+    check_entry(symbol, applied.edits, spans, body, setting.marker)
+    header = entry_header(
+        entry,
+        source=f"{symbol.file.path}, {symbol.qualname}; {setting.pin_text}",
+        signature=note,
+        rebindings=plan.rebindings,
+        renamed=(symbol.name, name) if name != symbol.name else None,
+        removal=setting.removal,
+    )
+    findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in (*applied.findings, *plan.findings))
+    return GeneratedEntry(
+        entry, setting.entry, name, symbol, applied, plan, tuple(header), body, tuple(spans), note, findings
+    )
+
+
+def resolve(
+    entry: Entry,
+    symbol: Symbol,
+    body: Buffer,
+    rebind: Mapping[str, Code],
+    source: Upstream,
+    target: Upstream,
+    setting: Setting,
+    name: str,
+) -> NamePlan:
+    """What the names of `body` need."""
+    context = NameContext(
+        symbol=symbol,
+        placement="class" if setting.group else "module",
+        generated_class=setting.group,
+        generated_name=name,
+        generated_module=setting.module,
+        kind=entry.kind,  # type: ignore[arg-type]
+        late=frozenset(entry.late) if isinstance(entry.late, tuple) else entry.late,
+        rebind=rebind,
+        provided=setting.provided,
+        target=target,
+        source=source,
+    )
+    return resolve_names(Text(body.text.encode()), context)
+
+
+def edit_names(body: Buffer, plan: NamePlan, file: SourceFile) -> tuple[Buffer, list[Span]]:
+    """Apply the name edits; the second result is the upstream bytes they replaced."""
+    if not plan.edits:
+        return body, []
+    data = body.text.encode()
+    changes = []
+    for edit in plan.edits:
+        start = len(data[: edit.span.start].decode())
+        end = start + len(data[edit.span.start : edit.span.end].decode())
+        changes.append((start, end, edit.text, edit.reason))
+    spans: list[Span] = []
+    for at, run in body.positioned():
+        if run.file is not file:
+            continue
+        for start, end, _, _ in changes:
+            first, last = max(start, at), min(end, at + len(run.text))
+            if first < last:
+                part = run.part(first - at, last - at)
+                spans.append(Span(part.start, part.start + len(part.text.encode())))
+    return body.replace(changes), spans
+
+
+def rename(body: Buffer, old: str, new: str) -> Buffer:
+    """Give the definition another name (its own accessors' decorators too)."""
+    text = body.text
+    tree = ast.parse(text)
+    plain = Text(text.encode())
+    changes: list[tuple[int, int, str, str]] = []
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            start = len(plain.data[: plain.node_span(node).start].decode())
+            found = re.compile(rf"\b(?:def|class)\s+({re.escape(old)})\b").search(text, start)
+            assert found is not None
+            changes.append((found.start(1), found.end(1), new, "rename"))
+            for decorator in node.decorator_list:
+                value = decorator.func if isinstance(decorator, ast.Call) else decorator
+                if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name) and value.value.id == old:
+                    at = len(plain.data[: plain.node_span(value.value).start].decode())
+                    changes.append((at, at + len(old), new, "rename"))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name) and target.id == old:
+                    at = len(plain.data[: plain.node_span(target).start].decode())
+                    changes.append((at, at + len(old), new, "rename"))
+    return body.replace(changes)
+
+
+def put_in_place(body: Buffer, indent: str, symbol: Symbol) -> Buffer:
+    """Indent the (dedented) entry for its place; continuation lines left of the symbol's own indentation stay."""
+    if not indent:
+        return body
+    lines = body.split_lines()
+    moved = body.reindent("", indent).split_lines()
+    out: list[Run] = []
+    for old, new in zip(lines, moved, strict=True):
+        origin = upstream_line(old)
+        stays = origin and origin[0] is symbol.file and not symbol.file.lines(origin[1], origin[1])[0].startswith(symbol.indent)
+        out += old if stays else new
+    return Buffer(out)
+
+
+def signature_note(symbol: Symbol, body: Buffer) -> str | None:
+    """The `# Signature:` text: equal, or the exact differences."""
+    if not isinstance(symbol.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    text = body.text
+    plain = Text(text.encode())
+    node = ast.parse(text).body[-1]
+    assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    differences = compare(signature(symbol.node, symbol.file), signature(node, plain))
+    if not differences:
+        return "matches upstream; no added parameters."
+    return "differs from upstream: " + "; ".join(str(d) for d in differences) + "."
