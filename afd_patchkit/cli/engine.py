@@ -102,7 +102,6 @@ def run_engine(
 ) -> Report:
     """Load the project and regenerate or check it, with a progress bar where a person waits."""
     from afd_patchkit.api import regen
-    from afd_patchkit.project import load_project
     from afd_patchkit.upstream.resolve import SourceOptions
 
     versions = overrides(vllm, vllm_ascend, pins)
@@ -110,7 +109,7 @@ def run_engine(
     for name, path in paths.items():
         if not path.exists():
             raise click.UsageError(f"--source {name}: there is no {path}.")
-    project = load_project(session.project)
+    project = session.load_project()
     with progress_for(session) as bars:
         return regen(
             project,

@@ -15,6 +15,7 @@ import click
 from afd_patchkit.cli.write import write_atomically
 
 if TYPE_CHECKING:
+    from afd_patchkit.project import Project
     from afd_patchkit.report import Report
     from afd_patchkit.review.context import Context
     from afd_patchkit.review.layout import Style
@@ -35,6 +36,7 @@ class Session:
         color: what `--color/--no-color` said; None is "as the terminal has it".
         project: where to look for the project; None is the current folder.
         command: the command that runs.
+        root: the root of the project once it is loaded: findings name files relative to it.
     """
 
     arguments: list[str] = field(default_factory=list)
@@ -44,6 +46,15 @@ class Session:
     color: bool | None = None
     project: Path | None = None
     command: str = ""
+    root: Path | None = None
+
+    def load_project(self) -> Project:
+        """The project to work on."""
+        from afd_patchkit.project import load_project
+
+        project = load_project(self.project)
+        self.root = project.root
+        return project
 
     def wants_color(self, stream: IO[Any], environ: dict[str, str] | None = None) -> bool:
         """Whether to colour what goes to `stream`: the option, then NO_COLOR, FORCE_COLOR and what the stream is."""
@@ -73,8 +84,14 @@ class Session:
 
     def report(self, report: Report, exit_code: int | None = None) -> int:
         """Print the report in the wanted format; the exit code is the report's unless given."""
+        from dataclasses import replace
+
+        from afd_patchkit.review.context import rebase
         from afd_patchkit.review.render import render
 
+        if report.findings:
+            root = self.root or self.project or Path()
+            report = replace(report, findings=rebase(report.findings, root, Path()))
         self.write(render(report, self.format, self.context(exit_code)))
         return report.exit_code if exit_code is None else exit_code
 

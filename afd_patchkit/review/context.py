@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from afd_patchkit.review.finding import Finding, Position, Severity
@@ -54,6 +54,27 @@ def summary(findings: Sequence[Finding]) -> str:
     """`2 errors, 1 warning, 3 notes`, without the zeros; `no findings` when there is none."""
     parts = [plural(number, name) for name, number in counts(findings).items() if number]
     return ", ".join(parts) or "no findings"
+
+
+def rebase(findings: Iterable[Finding], root: Path, here: Path) -> tuple[Finding, ...]:
+    """The findings with places as one would type them in the folder `here`.
+
+    Manifest and generated files are given relative to the project's `root`; upstream files stay as they are.
+    """
+    here = here.resolve()
+
+    def moved(place: Position | None) -> Position | None:
+        if place is None or place.file.startswith("<"):
+            return place
+        path = os.path.normpath(root.resolve() / place.file)
+        if os.path.isabs(place.file) and not Path(path).is_relative_to(here):
+            return place
+        try:
+            return replace(place, file=Path(os.path.relpath(path, here)).as_posix())
+        except ValueError:  # another drive
+            return replace(place, file=path)
+
+    return tuple(replace(f, manifest=moved(f.manifest), generated=moved(f.generated)) for f in findings)
 
 
 def primary(item: Finding) -> Position | None:

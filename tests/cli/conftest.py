@@ -40,7 +40,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
         monkeypatch.setitem(sys.modules, name, made)
 
     module("afd_patchkit.api", regen=stub.regen)
-    module("afd_patchkit.project", load_project=lambda start=None: SimpleNamespace(start=start))
+    module("afd_patchkit.project", load_project=lambda start=None: SimpleNamespace(start=start, root=(start or Path()).resolve()))
     module("afd_patchkit.upstream.resolve", SourceOptions=SimpleNamespace)
     return stub
 

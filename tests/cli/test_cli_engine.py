@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from afd_patchkit.errors import ManifestError
 from afd_patchkit.report import Report
 from tests.review.samples import MODULES, PINS, edited_file, evidence_note, full, pattern_error
 
@@ -44,6 +45,16 @@ def test_project(run, engine, folder, arguments):
     (folder / "sub").mkdir()
     assert run(*arguments).exit_code == 0
     assert engine.calls[0]["project"].start == Path("sub")
+
+
+def test_findings_name_files_from_where_the_user_is(run, engine, folder, monkeypatch):
+    engine.result = full()
+    assert "--> manifests/acme/runner.yaml:31:18" in run("check").stdout
+    (folder / "sub").mkdir()
+    monkeypatch.chdir(folder / "sub")
+    assert "--> ../manifests/acme/runner.yaml:31:18" in run("check", "--project", "..").stdout
+    engine.result = ManifestError(*full().findings)
+    assert "--> ../manifests/acme/runner.yaml:31:18" in run("check", "--project", "..").stdout
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afd_patchkit.report import Report
-from afd_patchkit.review.context import Context, counts, ordered, relative_path, repository_root, summary
+from afd_patchkit.review.context import Context, counts, ordered, rebase, relative_path, repository_root, summary
 from afd_patchkit.review.finding import Position, Severity
 from afd_patchkit.review.json_report import report_schema
 from afd_patchkit.review.layout import Style, columns
@@ -260,6 +260,27 @@ def test_repository_root(tmp_path, start, workspace, git, expected):
 )
 def test_relative_path(tmp_path, file, expected):
     assert relative_path(file, tmp_path / "sub", tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "here", "expected"),
+    [
+        ("manifests/a.yaml", ".", "manifests/a.yaml"),
+        ("manifests/a.yaml", "manifests", "a.yaml"),
+        ("manifests/a.yaml", "sub/deep", "../../manifests/a.yaml"),
+        ("manifests/a.yaml", "..", "project/manifests/a.yaml"),
+        ("<memory>", "sub", "<memory>"),
+        ("/elsewhere/c.yaml", ".", "/elsewhere/c.yaml"),
+        ("{root}/pyproject.toml", ".", "pyproject.toml"),
+    ],
+)
+def test_places_are_named_from_where_the_user_is(tmp_path, file, here, expected):
+    root = tmp_path / "project"
+    (root / "sub/deep").mkdir(parents=True)
+    place = Position(file.format(root=root), 3, 1)
+    (moved,) = rebase([pattern_error(manifest=place, generated=place)], root, root / here)
+    assert moved.manifest == moved.generated == Position(expected, 3, 1)
+    assert moved.upstream == pattern_error().upstream
 
 
 # ---- sarif ------------------------------------------------------------------------------------------------------

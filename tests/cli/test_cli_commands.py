@@ -1,0 +1,205 @@
+"""`explain`, `schema`, `init`, `completion`, help and version."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import jsonschema
+import pytest
+
+import afd_patchkit
+from afd_patchkit.cli.group import COMMANDS
+from afd_patchkit.review.finding import codes, page
+
+EVERY_COMMAND = pytest.mark.parametrize("command", COMMANDS)
+
+
+def stub(monkeypatch, name, **names):
+    module = ModuleType(name)
+    module.__dict__.update(names)
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+# ---- help -------------------------------------------------------------------------------------------------------
+
+
+def test_version(run):
+    output = run("--version").stdout
+    assert output.startswith(f"afd-patchkit {afd_patchkit.__version__} (Python {sys.version_info.major}.")
+
+
+def test_help_names_every_command_and_the_exit_codes(run):
+    result = run("--help")
+    assert result.exit_code == 0
+    for command in COMMANDS:
+        assert re.search(rf"^  {command}  +\S", result.stdout, re.MULTILINE)
+    assert "Exit codes: 0 nothing to do" in result.stdout
+
+
+def test_no_command_shows_the_help_and_exits_2(run):
+    result = run()
+    assert result.exit_code == 2
+    assert "Usage: afd-patchkit" in result.output
+
+
+@EVERY_COMMAND
+def test_every_command_has_help_that_fits(run, command):
+    result = run(command, "-h", terminal_width=80)
+    assert result.exit_code == 0
+    assert "--project DIR" in result.stdout
+    assert "--color / --no-color" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("command", ["regen", "check", "share", "pins"])
+def test_reporting_commands_take_the_formats(run, command):
+    assert "[text|json|markdown|github|sarif]" in run(command, "--help").stdout
+
+
+# ---- explain ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["PK090", "pk090"])
+def test_explain_a_code(run, code):
+    result = run("explain", code)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("# PK090: The operating system refused\n\n*error, exit code 2*\n")
+    assert page("PK090").body in result.stdout
+
+
+def test_explain_as_json(run):
+    data = json.loads(run("explain", "PK090", "--format", "json").stdout)
+    assert data == {
+        "code": "PK090", "title": "The operating system refused", "severity": "error", "exit_code": 2, "body": page("PK090").body,
+    }  # fmt: skip
+    assert [item["code"] for item in json.loads(run("explain", "--format", "json").stdout)] == codes()
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown"])
+def test_explain_lists_all_codes(run, format_):
+    output = run("explain", "--format", format_).stdout
+    assert re.findall(r"PK\d{3}", output) == codes()
+
+
+def test_explain_an_unknown_code(run):
+    result = run("explain", "PK099")
+    assert result.exit_code == 2
+    assert "There is no code 'PK099'. Near: " in result.stderr
+    assert "PK090" in result.stderr
+
+
+@pytest.mark.parametrize("color", [True, False])
+def test_pages_on_a_terminal(color):
+    from afd_patchkit.cli.pretty import pretty_markdown
+    from afd_patchkit.review.layout import Style, columns
+
+    text = pretty_markdown(
+        "# PK000: A title\n\n*error*\n\nSome `code` and " + "words " * 40 + "\n\n- one\n", Style(color, 80)
+    )
+    lines = text.split("\n")
+    assert max(map(columns, lines)) <= 80
+    assert ("\x1b[" in text) is color
+    assert "PK000: A title" in lines[0]
+    assert not lines[0].startswith(" ")
+
+
+# ---- schema -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("option", "expected"), [([], "manifest"), (["--pins"], "pins")])
+def test_schema(run, monkeypatch, folder, option, expected):
+    stub(
+        monkeypatch,
+        "afd_patchkit.manifest.schema",
+        manifest_schema=lambda: {"title": "manifest"},
+        pins_schema=lambda: {"title": "pins"},
+    )
+    assert json.loads(run("schema", *option).stdout) == {"title": expected}
+    assert run("schema", *option, "-o", "s.json").stdout == ""
+    assert json.loads((folder / "s.json").read_text()) == {"title": expected}
+
+
+def test_schema_of_reports(run):
+    jsonschema.Draft202012Validator.check_schema(json.loads(run("schema", "--report").stdout))
+
+
+# ---- init -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("arguments", "step"), [([], "afd-patchkit regen"), (["new"], "cd new && afd-patchkit regen")])
+def test_init(run, monkeypatch, folder, arguments, step):
+    def scaffold(place: Path) -> list[Path]:
+        (place / "manifests").mkdir(parents=True)
+        return [place / "manifests" / "pins.yaml"]
+
+    stub(monkeypatch, "afd_patchkit.manifest.scaffold", scaffold=scaffold)
+    result = run("init", *arguments)
+    path = "/".join([*arguments, "manifests/pins.yaml"])
+    assert result.stdout == f"written:\n  {path}\nnext: {step}\n"
+
+
+# ---- completion -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shell", "mark"),
+    [
+        ("bash", "complete -o nosort -F"),
+        ("zsh", "#compdef afd-patchkit"),
+        ("fish", "complete --no-files --command afd-patchkit"),
+    ],
+)
+def test_completion_script(run, shell, mark):
+    result = run("completion", shell)
+    assert result.exit_code == 0
+    assert mark in result.stdout
+    assert "_AFD_PATCHKIT_COMPLETE" in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.fixture
+def project(folder):
+    (folder / "manifests/acme").mkdir(parents=True)
+    (folder / "manifests/pins.yaml").write_text(
+        'schema: 1\npins:\n  acme:\n    distribution: acme\n    version: "1.0"\n    git:\n      url: x\n  acme-next:\n    version: "2"\n'
+    )
+    (folder / "manifests/acme/runner.yaml").write_text(
+        "schema: 1\nmodule: acme_backport/runner.py  # below\nsummary: x\n"
+    )
+    (folder / "manifests/acme/slicer.yaml").write_text('schema: 1\nmodule: "acme_backport/slicer.py"\n')
+    (folder / "manifests/acme/broken.yaml").write_bytes(b"module\xff: [\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("che", ["check"]),
+        ("regen --vl", ["--vllm", "--vllm-ascend"]),
+        ("regen acme", ["acme_backport/runner.py", "acme_backport/slicer.py"]),
+        ("check acme_backport/s", ["acme_backport/slicer.py"]),
+        ("check --format s", ["sarif"]),
+        ("regen --pin a", ["acme=", "acme-next="]),
+        ("explain PK09", ["PK090"]),
+        ("explain pk09", ["PK090"]),
+        ("explain acme_backport/r", ["acme_backport/runner.py::"]),
+        ("completion z", ["zsh"]),
+    ],
+)
+def test_what_tab_offers(run, project, line, expected):
+    environ = {
+        "_AFD_PATCHKIT_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"afd-patchkit {line}",
+        "COMP_CWORD": str(len(line.split())),
+    }
+    output = run(env=environ).stdout
+    assert [item.split(",", 1)[1] for item in output.splitlines()] == expected
+
+
+def test_tab_outside_a_project_offers_nothing(run, folder):
+    environ = {"_AFD_PATCHKIT_COMPLETE": "bash_complete", "COMP_WORDS": "afd-patchkit regen a", "COMP_CWORD": "2"}
+    assert run(env=environ).stdout.strip() == ""
