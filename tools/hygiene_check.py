@@ -11,6 +11,7 @@ The index of an upstream (one hash per window) is kept in the user's cache.
 from __future__ import annotations
 
 import hashlib
+import keyword
 import re
 import subprocess
 from array import array
@@ -28,10 +29,7 @@ VERSION = 1
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\w+")
 _IMPORT = re.compile(r"(?:from\s+[\w.]+\s+)?import\b")
-_KEYWORDS = frozenset(
-    "None True False and as assert async await break class continue def del elif else except finally for from global if import in is "
-    "lambda nonlocal not or pass raise return self cls super try while with yield".split()
-)
+_KEYWORDS = frozenset([*keyword.kwlist, "self", "cls", "super"])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,132 @@
+"""All checks of the project, each as one step; every step runs, and the summary says which failed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools import environments
+from tools.environments import ROOT
+
+VLLM = "0.26.0"
+SAMPLE = 2000
+VLLM_TESTS = "tests/dbo"
+_CLOSING = re.compile(r"(?:\x1b\[[\d;]*m)*=*\s*(?:\x1b\[[\d;]*m)*(?:\d+ \w+.* in [\d.]+s|no tests ran)")
+
+
+@dataclass
+class Session:
+    """The steps run so far."""
+
+    python: Path
+    steps: list[tuple[str, bool, float, str]] = field(default_factory=list)
+
+    def step(self, name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> bool:
+        """Run one command, its output passed on as it comes; pytest's closing line is kept for the summary."""
+        print(f"\n---- {name}: {' '.join(map(str, command))}", flush=True)
+        start = time.monotonic()
+        closing = ""
+        color = {"FORCE_COLOR": "1"} if sys.stdout.isatty() and "NO_COLOR" not in os.environ else {}
+        full = {**os.environ, "PYTHONUNBUFFERED": "1", **color, **(env or {})}
+        with subprocess.Popen(
+            list(map(str, command)), cwd=ROOT, env=full, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        ) as process:
+            assert process.stdout
+            for raw in process.stdout:
+                sys.stdout.buffer.write(raw)
+                sys.stdout.flush()
+                line = raw.decode("utf-8", "replace").strip()
+                closing = line.strip("= ") if _CLOSING.match(line) else closing
+        ok = process.returncode == 0
+        if not ok:
+            print(f"---- {name} failed ({process.returncode})", flush=True)
+        self.steps.append((name, ok, time.monotonic() - start, closing))
+        return ok
+
+    def skip(self, name: str, why: str) -> None:
+        """A step that cannot run because one before it failed: that is a failure."""
+        self.steps.append((name, False, 0.0, why))
+
+    def summary(self) -> int:
+        """Print all steps; 0 when all passed."""
+        print("\n---- summary")
+        for name, ok, seconds, closing in self.steps:
+            print(f"{'ok    ' if ok else 'FAILED'}  {name:<12} {seconds:6.1f} s  {closing}")
+        return 0 if self.steps and all(ok for _, ok, _, _ in self.steps) else 1
+
+
+def lint(session: Session) -> None:
+    """Style, types, and no upstream text in tracked files."""
+    python = session.python
+    session.step("ruff", [python, "-m", "ruff", "check", "."])
+    session.step("mypy", [python, "-m", "mypy"])
+    session.step("hygiene", [python, "tools/hygiene"])
+
+
+def unit(session: Session, arguments: Sequence[str], *, fast: bool) -> None:
+    """The tests that need no vLLM; with `fast` only those that need no package index either."""
+    marks = "not vllm and not upstream" if fast else "not vllm"
+    workers = ["-n", str(min(os.cpu_count() or 1, 4))]
+    session.step("pytest", [session.python, "-m", "pytest", "-q", *workers, "-m", marks, f"--ignore={VLLM_TESTS}", *arguments])
+
+
+def real(session: Session) -> None:
+    """The main command on the real vLLM, then its generated modules on the real vLLM."""
+    tool: list[str | Path] = [session.python, "-m", "afd_patchkit"]
+    if not session.step("regen", [*tool, "regen", "--vllm", VLLM]):
+        session.skip("vllm tests", "nothing generated")
+        return
+    session.step("check", [*tool, "check"])
+    print("\n---- environment with the real vLLM", flush=True)
+    found = subprocess.run([session.python, "tools/vllm_env"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    lines = found.stdout.split("\n")
+    python = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    if found.returncode or not python:
+        session.skip("vllm tests", f"tools/vllm_env ended with {found.returncode}")
+        return
+    paths = os.pathsep.join([str(ROOT / "generated"), str(ROOT)])
+    session.step("vllm tests", [python, "-m", "pytest", "-q", VLLM_TESTS], {"PYTHONPATH": paths})
+
+
+HELP = """\
+usage: tools/test [--fast | --lint] [PYTEST-ARGUMENT...]
+
+Without arguments: lint, types, hygiene, all tests, `regen` on the real vLLM, tests of its modules there, a sample of the sweep.
+
+  --fast   only the tests that need neither the package index nor vLLM
+  --lint   only ruff, mypy and hygiene
+  others   go to pytest, and only pytest runs: tools/test tests/delta -k wrap
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry of `tools/test`."""
+    rest = list(sys.argv[1:] if arguments is None else arguments)
+    chosen = set()
+    while rest and rest[0] in {"--fast", "--lint", "-h", "--help"}:
+        chosen.add(rest.pop(0))
+    if chosen & {"-h", "--help"}:
+        print(HELP, end="")
+        return 0
+    if "--lint" in chosen and ("--fast" in chosen or rest):
+        print("tools/test: --lint stands alone\n" + HELP, file=sys.stderr, end="")
+        return 2
+    base = environments.supported()
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    session = Session(environments.make(ROOT / ".venv", base, ["-e", ".[dev]"], depends=[project, str(ROOT)]))
+    if "--lint" in chosen:
+        lint(session)
+    elif rest or "--fast" in chosen:
+        unit(session, rest, fast="--fast" in chosen)
+    else:
+        lint(session)
+        unit(session, [], fast=False)
+        real(session)
+        session.step("sweep", [session.python, "tools/sweep", f"vllm=={VLLM}", "--sample", str(SAMPLE), "--seed", "26"])
+    return session.summary()
