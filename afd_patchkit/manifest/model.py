@@ -55,8 +55,8 @@ class Code:
 
 
 What = Literal[
-    "symbol", "name", "imports", "pattern", "statements", "with", "expression", "targets", "clause", "head", "parameter",
-    "member", "version",
+    "symbol", "name", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression",
+    "targets", "clause", "head", "parameter", "member", "version",
 ]  # fmt: skip
 
 
@@ -75,6 +75,10 @@ SymbolCode = Annotated[Code, Holds("symbol")]
 NameCode = Annotated[Code, Holds("name")]
 ImportsCode = Annotated[Code, Holds("imports")]
 PatternCode = Annotated[Code, Holds("pattern")]
+"""A pattern of statements."""
+ExpressionPatternCode = Annotated[Code, Holds("expression pattern")]
+AnyPatternCode = Annotated[Code, Holds("any pattern")]
+"""A pattern of an expression or of statements."""
 StatementsCode = Annotated[Code, Holds("statements")]
 WithCode = Annotated[Code, Holds("with")]
 ExpressionCode = Annotated[Code, Holds("expression")]
@@ -147,7 +151,7 @@ Within = Union[PatternCode, ClauseOf]
 class CallChange(Model):
     """What `call:` changes; everything it does not name stays upstream's."""
 
-    match: PatternCode = Field(description="a call expression, or a statement whose value is the call")
+    match: AnyPatternCode = Field(description="a call expression, or a statement whose value is the call")
     callee: NameCode | None = Field(default=None, description="what is called instead")
     set: dict[Union[str, int], ExpressionCode] = Field(
         default_factory=dict, description="keyword or position (from 0): new value"
@@ -185,10 +189,16 @@ class DecoratorChange(Model):
     """One declared change of the decorators; patterns are decorator expressions without the `@`."""
 
     add: ExpressionCode | None = Field(default=None, description="the new decorator; outermost unless placed")
-    replace: PatternCode | None = Field(default=None, description="the decorator to replace; `with` is the new one")
-    remove: PatternCode | None = Field(default=None, description="the decorator to remove")
-    before: PatternCode | None = Field(default=None, description="with `add`: the decorator that it goes above")
-    after: PatternCode | None = Field(default=None, description="with `add`: the decorator that it goes below")
+    replace: ExpressionPatternCode | None = Field(
+        default=None, description="the decorator to replace; `with` is the new one"
+    )
+    remove: ExpressionPatternCode | None = Field(default=None, description="the decorator to remove")
+    before: ExpressionPatternCode | None = Field(
+        default=None, description="with `add`: the decorator that it goes above"
+    )
+    after: ExpressionPatternCode | None = Field(
+        default=None, description="with `add`: the decorator that it goes below"
+    )
 
 
 class MemberChange(Model):
@@ -216,7 +226,7 @@ class Delta(Model):
     insert: Body | None = Field(default=None, description="statements to add; with `before`, `after` or `at`")
     replace: Pattern | None = Field(default=None, description="statements to replace by `with`")
     remove: Pattern | None = Field(default=None, description="statements to drop")
-    expr: PatternCode | None = Field(default=None, description="expression to replace by `with`")
+    expr: ExpressionPatternCode | None = Field(default=None, description="expression to replace by `with`")
     call: CallChange | None = Field(default=None, description="change one call, keep its other arguments")
     clause: ClauseChange | None = Field(default=None, description="change the clauses of a compound statement")
     parameter: ParameterChange | None = Field(default=None, description="declared change of the parameters")
@@ -225,7 +235,7 @@ class Delta(Model):
     member: MemberChange | None = Field(default=None, description="declared change of a class's methods")
     field: MemberChange | None = Field(default=None, description="declared change of a class's fields")
     rebind: dict[str, ExpressionCode] | None = Field(
-        default=None, description="free name of the body: what it means here"
+        default=None, min_length=1, description="free name of the body: what it means here"
     )
 
     with_: With | None = Field(
@@ -236,7 +246,7 @@ class Delta(Model):
     at: Literal["start", "end"] | None = Field(
         default=None, description="with `insert`: start (after the docstring) or end of the body"
     )
-    parts: dict[str, PatternCode] = Field(
+    parts: dict[str, AnyPatternCode] = Field(
         default_factory=dict, description="with `replace`: pieces of the replaced text, for use as `__name__` in `with`"
     )
     within: Within | None = Field(default=None, description="search only inside this statement or clause")
@@ -260,7 +270,7 @@ class InPattern(Model):
     """A pattern inside a symbol."""
 
     in_: SymbolCode = Field(alias="in", description="package.module:Qual.name")
-    pattern: PatternCode = Field(description="what is looked for in it")
+    pattern: AnyPatternCode = Field(description="what is looked for in it")
 
 
 class Probe(Model):
@@ -270,8 +280,8 @@ class Probe(Model):
     missing: SymbolCode | None = Field(default=None, description="the target has no such symbol")
     contains: InPattern | None = Field(default=None, description="the symbol holds the pattern")
     absent: InPattern | None = Field(default=None, description="the symbol does not hold the pattern")
-    any: tuple[Probe, ...] | None = Field(default=None, description="one of these holds")
-    all: tuple[Probe, ...] | None = Field(default=None, description="each of these holds")
+    any: tuple[Probe, ...] | None = Field(default=None, min_length=1, description="one of these holds")
+    all: tuple[Probe, ...] | None = Field(default=None, min_length=1, description="each of these holds")
 
 
 # ---- entries --------------------------------------------------------------------------------------------------
@@ -336,7 +346,7 @@ class ClassGroup(Model):
     bases: tuple[NameCode, ...] = Field(default=(), description="base classes")
     doc: str | None = Field(default=None, description="its docstring")
     decorators: tuple[ExpressionCode, ...] = Field(default=(), description="decorators, outermost first")
-    members: tuple[Entry, ...] = Field(description="its methods")
+    members: tuple[Entry, ...] = Field(min_length=1, description="its methods")
 
 
 class GroupEntry(Model):
@@ -354,7 +364,7 @@ class Manifest(Model):
     pin: str | None = Field(default=None, description="default pin of the entries")
     imports: tuple[ImportsCode, ...] = Field(default=(), description="import statements that deltas need")
     remove_when: tuple[Probe, ...] = Field(default=(), description="for entries without their own")
-    entries: tuple[Union[Entry, GroupEntry], ...] = Field(description="what the module holds, in order")
+    entries: tuple[Union[Entry, GroupEntry], ...] = Field(min_length=1, description="what the module holds, in order")
 
     @property
     def path(self) -> str:

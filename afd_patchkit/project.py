@@ -1,0 +1,243 @@
+"""The project: where manifests and generated code are. Cheap to import: paths and settings only."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from afd_patchkit.errors import ManifestError
+from afd_patchkit.review.finding import Finding, Position, finding
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SETTINGS = "afd-patchkit.toml"
+PYPROJECT = "pyproject.toml"
+SECTION = "tool.afd-patchkit"
+PINS = "pins.yaml"
+
+DEFAULTS: Mapping[str, str | bool] = {
+    "manifests": "manifests",
+    "generated": "generated",
+    "package": "afd_backports",
+    "lock": "patchkit.lock",
+    "track": False,
+    "marker": "### PATCH",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Settings of one project; every path is absolute.
+
+    Attributes:
+        root: folder of the settings file.
+        settings: the settings file: pyproject.toml or afd-patchkit.toml.
+        manifests: folder of pins.yaml and the manifests.
+        generated: folder of lock, outlines and the generated package.
+        package: name of the generated import package, below `generated`.
+        lock: the lock file, below `generated`.
+        track: whether generated modules are in version control, so that `check` compares the files too.
+        marker: what stands between `# ` and ` START: <delta>` in a fence.
+    """
+
+    root: Path
+    settings: Path
+    manifests: Path
+    generated: Path
+    package: str
+    lock: Path
+    track: bool
+    marker: str
+
+    @property
+    def pins(self) -> Path:
+        """`pins.yaml`."""
+        return self.manifests / PINS
+
+    def shown(self, path: Path) -> str:
+        """`path` as the user would type it in the project's root."""
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
+
+    def manifest_files(self) -> list[Path]:
+        """The manifests, in the order of their paths.
+
+        Raises:
+            ManifestError: a symbolic link leads out of the project or to a folder (PK023).
+        """
+        return [p for p in self._files() if p.suffix in (".yaml", ".yml") and p != self.pins]
+
+    def input_files(self) -> list[Path]:
+        """Every file that decides what is generated: settings, pins, manifests, owned parts.
+
+        Raises:
+            ManifestError: as for `manifest_files`.
+        """
+        return [self.settings, *(p for p in self._files() if p.suffix in (".yaml", ".yml", ".py"))]
+
+    def _files(self) -> list[Path]:
+        found, problems = [], []
+        for path in _walk(self.manifests):
+            if path.is_symlink() and (path.is_dir() or not self.holds(path)):
+                problems.append(self.outside(path))
+            elif path.is_file():
+                found.append(path)
+        if problems:
+            raise ManifestError.collect(sorted(problems, key=lambda f: str(f.manifest)))
+        return sorted(found, key=lambda p: p.relative_to(self.manifests).as_posix())
+
+    def holds(self, path: Path) -> bool:
+        """Whether `path` lies in the project, symbolic links followed."""
+        try:
+            return path.resolve().is_relative_to(self.root.resolve())
+        except (OSError, RuntimeError):  # a loop of links
+            return False
+
+    def outside(self, path: Path) -> Finding:
+        """The finding for a link that is not followed."""
+        return finding(
+            "PK023",
+            f"{self.shown(path)} is a symbolic link that is not followed",
+            manifest=Position(self.shown(path)),
+            help="Links in the manifest folder may lead to files of the project only. Put the file itself there.",
+        )
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Files and links below `folder`; hidden ones and caches are left out."""
+    for current, folders, files in os.walk(folder, onerror=_unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
+        here = Path(current)
+        yield from (here / name for name in files if not name.startswith("."))
+        yield from (here / name for name in folders if (here / name).is_symlink())
+
+
+def _unreadable(error: OSError) -> None:
+    if isinstance(error, FileNotFoundError):
+        return
+    raise ManifestError(
+        finding("PK024", f"cannot read: {error.strerror}", manifest=Position(str(error.filename)))
+    ) from error
+
+
+def load_project(start: Path | None = None) -> Project:
+    """The project that `start` (the current folder by default) lies in.
+
+    Raises:
+        ManifestError: there is none (PK021), or its settings are wrong (PK022, PK023, PK024).
+    """
+    folder = Path(os.path.abspath(start or Path.cwd()))
+    for candidate in (folder, *folder.parents):
+        own, shared = candidate / SETTINGS, candidate / PYPROJECT
+        table = _section(shared, SECTION) if shared.is_file() else None
+        if own.is_file():
+            if table is not None:
+                message = f"settings stand both in {SETTINGS} and in {PYPROJECT}"
+                raise ManifestError(finding("PK022", message, manifest=Position(str(own)), help="Keep one of them."))
+            return _project(own, _section(own, "") or {}, "")
+        if table is not None:
+            return _project(shared, table, SECTION)
+    raise ManifestError(
+        finding(
+            "PK021",
+            f"no project in {folder} or above it",
+            help=f"Run `afd-patchkit init`, or add [{SECTION}] to the project's {PYPROJECT}.",
+        )
+    )
+
+
+def _section(file: Path, name: str) -> dict[str, Any] | None:
+    try:
+        table: Any = tomllib.loads(file.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise ManifestError(finding("PK024", f"cannot read: {error.strerror}", manifest=Position(str(file)))) from error
+    except UnicodeDecodeError as error:
+        raise ManifestError(finding("PK022", "not UTF-8", manifest=Position(str(file)))) from error
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        where = Position(str(file), *(int(n) for n in place.groups())) if place else Position(str(file))
+        message = re.sub(r" \(at .*\)$", "", str(error))
+        raise ManifestError(finding("PK022", f"not TOML: {message}", manifest=where)) from error
+    except RecursionError as error:
+        raise ManifestError(finding("PK022", "nested too deeply", manifest=Position(str(file)))) from error
+    for key in name.split(".") if name else ():
+        table = table.get(key) if isinstance(table, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise ManifestError(finding("PK022", f"[{name}] is not a table", manifest=Position(str(file))))
+    return table
+
+
+def _project(file: Path, table: dict[str, Any], section: str) -> Project:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    problems: list[Finding] = []
+
+    def wrong(key: str, message: str, help_: str | None = None) -> None:
+        where = Position(file.name, *_place(lines, section, key))
+        problems.append(finding("PK022", message, manifest=where, help=help_))
+
+    for key, value in table.items():
+        if key not in DEFAULTS:
+            near = get_close_matches(key, DEFAULTS, n=1)
+            help_ = f"Did you mean `{near[0]}`?" if near else f"Known: {', '.join(DEFAULTS)}."
+            wrong(key, f"unknown setting `{key}`", help_)
+        elif type(value) is not type(DEFAULTS[key]):
+            wrong(key, f"`{key}` must be {'true or false' if key == 'track' else 'text'}")
+    values: dict[str, Any] = {
+        key: table[key] if type(table.get(key)) is type(default) else default for key, default in DEFAULTS.items()
+    }
+    for key in ("manifests", "generated", "lock"):
+        parts = values[key].split("/")
+        if "\\" in values[key] or ":" in values[key] or any(p in ("", ".", "..") for p in parts):
+            wrong(key, f"`{key}` must be a relative path with `/`, without `..`")
+    if not values["package"].isidentifier() or not values["package"].isascii():
+        wrong("package", f"`package` must be a Python name, not {values['package']!r}")
+    marker = values["marker"]
+    if not marker or marker != marker.strip() or not marker.isprintable():
+        wrong("marker", "`marker` must be one line of text without blanks around it")
+    folders = (values["manifests"] + "/", values["generated"] + "/")
+    if folders[0].startswith(folders[1]) or folders[1].startswith(folders[0]):
+        wrong("generated", "`manifests` and `generated` must be folders apart")
+    if values["lock"].split("/")[0] == values["package"]:
+        wrong("lock", "`lock` must stand outside the generated package")
+    if problems:
+        raise ManifestError.collect(problems)
+    root, generated = file.parent, file.parent / values["generated"]
+    project = Project(
+        root=root,
+        settings=file,
+        manifests=root / values["manifests"],
+        generated=generated,
+        package=values["package"],
+        lock=generated / values["lock"],
+        track=values["track"],
+        marker=marker,
+    )
+    leaving = [
+        p for p in (project.manifests, generated, generated / values["package"], project.lock) if not project.holds(p)
+    ]
+    if leaving:
+        raise ManifestError.collect(project.outside(path) for path in leaving)
+    return project
+
+
+def _place(lines: list[str], section: str, key: str) -> tuple[int, int]:
+    """Line and column of a key of `[section]`; the header's when the key is not found; the file's when neither is."""
+    header = (0, 0)
+    inside = not section
+    table = re.compile(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?")
+    setting = re.compile(rf"""(\s*)["']?{re.escape(key)}["']?\s*[=.]""")
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith("["):
+            inside = bool(section) and table.fullmatch(line) is not None
+            header = (number, 1) if inside else header
+        elif inside and (found := setting.match(line)):
+            return number, len(found[1]) + 1
+    return header
