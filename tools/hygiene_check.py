@@ -10,6 +10,7 @@ The index of an upstream (one hash per window) is kept in the user's cache.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import keyword
 import re
@@ -19,6 +20,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools import environments
+
+if TYPE_CHECKING:
+    from afd_patchkit.upstream.resolve import SourceUpstream
 
 LINES = 5
 WORDS = 9
@@ -219,3 +226,47 @@ def check(root: Path, indexes: Sequence[Index]) -> list[Problem]:
         for index in indexes:
             problems += copies(path, text, index)
     return sorted(problems, key=lambda p: (p.path, p.line))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry of `tools/hygiene`: 0 nothing found, 1 something found, 3 an upstream from the package index cannot be had."""
+    import argparse
+
+    from tools import pinned
+
+    parser = argparse.ArgumentParser(prog="tools/hygiene", description="Search tracked files for upstream text.")
+    parser.add_argument("--source", action="append", default=[], metavar="PIN=PATH", help="take a pin's sources from here")
+    parser.add_argument("--offline", action="store_true", help="use the cache and installed distributions only")
+    options = parser.parse_args(arguments)
+    settings = pinned.options(options.source, offline=options.offline)
+    indexes, missing = [], []
+    for name, pin in pinned.pins().items():
+        label = f"{pin.distribution} {pin.version}"
+        if pin.git and name not in settings.sources:
+            print(f"hygiene: not compared with {label}, which is on no package index (--source {name}=PATH compares it)")
+            continue
+        upstream = pinned.opened(name, pin, settings)
+        if upstream is None:
+            missing.append(label)
+        else:
+            indexes.append(_index_of(label, upstream, settings.store.root))
+    root = environments.ROOT
+    problems = check(root, indexes)
+    for problem in problems:
+        print(problem)
+    against = ", ".join(f"{index.name} ({len(index.files)} files)" for index in indexes)
+    print(f"hygiene: {len(tracked(root))} tracked files compared with {against or 'nothing'}; {len(problems)} problems")
+    return 1 if problems else 3 if missing else 0
+
+
+def _index_of(label: str, upstream: SourceUpstream, cache: Path | None) -> Index:
+    identity = upstream.artifact.sha256
+    path = cache / "hygiene" / f"{identity}-{VERSION}.index" if cache and identity else None
+    index = Index.load(path) if path else None
+    if index is None:
+        sources = ((p, data.decode("utf-8", "replace").replace("\r\n", "\n")) for p, data in upstream.package_files())
+        index = Index.of(label, sources)
+        if path:
+            with contextlib.suppress(OSError):
+                index.save(path)
+    return index
