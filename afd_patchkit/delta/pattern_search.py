@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from afd_patchkit.delta.pattern_compile import Pattern
 from afd_patchkit.delta.pattern_match import equal, statements
+from afd_patchkit.errors import ManifestError
+from afd_patchkit.review.finding import finding
 from afd_patchkit.source.fstrings import correct_positions
 from afd_patchkit.source.text import SourceFile, Span
 
@@ -97,26 +99,30 @@ def find_all(pattern: Pattern, root: ast.AST | Sequence[ast.stmt] | Sequence[Win
         file: the file that `root` is part of.
     """
     windows = _windows(root)
-    found = (
-        _find_statements(pattern, windows, file)
-        if pattern.kind == "statements"
-        else _find_expressions(pattern, windows, file)
-    )
+    find = _find_statements if pattern.kind == "statements" else _find_expressions
+    try:
+        found = list(find(pattern, windows, file))
+    except RecursionError:
+        raise ManifestError(
+            finding(
+                "PK030",
+                "the pattern is nested too deeply to be compared",
+                manifest=pattern.code.position,
+                help="Write `...` for inner parts.",
+            )
+        ) from None
     return sorted(found, key=lambda m: (m.span.start, -m.span.end))
 
 
 def inside(node: ast.AST) -> list[Window]:
     """Windows on everything inside `node`, its header included; the node itself is not a match."""
     windows = [Window(suite, 0, len(suite), owner) for owner, suite in _suites(node)]
-    held = {id(suite) for _, suite in _suites(node)}
     headers: list[ast.AST] = []
-    for _, value in ast.iter_fields(node):
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, (ast.ExceptHandler, ast.match_case)):
-                headers += [h for h in ast.iter_child_nodes(item) if not isinstance(h, ast.stmt)]
-            elif isinstance(item, ast.AST) and not isinstance(item, ast.stmt):
-                headers.append(item)
-    assert len(held) == len(windows)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.ExceptHandler, ast.match_case)):
+            headers += [h for h in ast.iter_child_nodes(child) if not isinstance(h, ast.stmt)]
+        elif not isinstance(child, ast.stmt):
+            headers.append(child)
     return [*windows, Window((), 0, 0, node, tuple(headers))]
 
 

@@ -15,7 +15,7 @@ no fuzz. `...` matches anything in its position (a literal Ellipsis is written `
 Clauses that a pattern does not name are open only when its own suite is exactly `...`: the `else` (or `elif`) of `if`,
 `for`, `while`; further `except`, `else`, `finally` of a `try` (`try: ...` alone is allowed); decorators, return annotation
 and type parameters of `def` and `class`. With any other suite they must be equal. A clause that the pattern names must be
-there. An `elif` is never found as a statement: `find_clause` reaches it.
+there. A part of a chain (`a and b` in `a and b and c`) is no expression of its own in Python. An `elif` is never found as a statement: `find_clause` reaches it.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ parsed again from there and the positions are carried over.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator, Sequence
 
 from afd_patchkit.source.text import Span, Text, parse_quietly
-from afd_patchkit.source.tokens import Field, fields, tokens_in
+from afd_patchkit.source.tokens import Field, fields, significant, tokens_in
 
 
 def correct_positions(tree: ast.AST, text: Text) -> None:
@@ -18,13 +19,20 @@ def correct_positions(tree: ast.AST, text: Text) -> None:
 
     A replacement field gets the span of its braces; literal pieces keep what they have. Running it again changes nothing.
     """
+    if sys.version_info >= (3, 12):  # right already
+        return
     stack = [tree]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.JoinedStr):
-            # Its inner f-strings are reached only after their own positions are right.
+            # Its inner f-strings come later, when their own positions are right.
             _correct(node, text)
-        stack.extend(ast.iter_child_nodes(node))
+        for child in ast.iter_child_nodes(node):
+            if isinstance(node, ast.FormattedValue) and child is node.format_spec:
+                # A format is written as an f-string in the tree, but is part of the one around it.
+                stack.extend(ast.iter_child_nodes(child))
+            else:
+                stack.append(child)
 
 
 def _correct(joined: ast.JoinedStr, text: Text) -> None:
@@ -59,7 +67,11 @@ def _carry(node: ast.expr, span: Span, text: Text) -> None:
         if type(theirs) is not type(ours):
             return
         if hasattr(theirs, "lineno"):
-            _place(ours, alone.node_span(theirs).shift(span.start - 1), text)
+            here = alone.node_span(theirs)
+            if here.start == 0:  # a bare tuple took our parentheses
+                inner = significant(tokens_in(alone, Span(1, len(alone.data) - 2)))
+                here = Span(inner[0].span.start, inner[-1].span.end)
+            _place(ours, here.shift(span.start - 1), text)
 
 
 def _outside_strings(node: ast.AST) -> Iterator[ast.AST]:

@@ -154,7 +154,8 @@ def _parameters(arguments: ast.arguments, text: Text) -> Iterable[Parameter]:
 
 def expression_text(text: Text, node: ast.AST) -> str:
     """An expression on one line: comments and layout gone, canonical spaces, double quotes where they change nothing."""
-    return normal_text(text, text.node_span(node))
+    written = normal_text(text, text.node_span(node))
+    return f"({written})" if isinstance(node, (ast.NamedExpr, ast.Yield, ast.YieldFrom)) else written
 
 
 def normal_text(text: Text, span: Span) -> str:
