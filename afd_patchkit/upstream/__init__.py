@@ -1,0 +1,1 @@
+"""Upstream distributions: where a pin's files come from, and how they are verified."""

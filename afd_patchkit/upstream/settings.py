@@ -1,0 +1,233 @@
+"""What the user says about sources: options of a run, and the package index from the usual settings."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from afd_patchkit.upstream.cache import Store
+from afd_patchkit.upstream.failures import bad_setting
+
+if TYPE_CHECKING:
+    from afd_patchkit.upstream.network import Network
+
+DEFAULT_INDEX = "https://" + ".".join(("pypi", "org")) + "/simple"
+"""The index that packaging clients use when nothing is configured; in pieces, because no other file may name a host."""
+
+CACHE_VARIABLE = "AFD_PATCHKIT_CACHE"
+
+
+class Progress(Protocol):
+    """Told about long downloads; a new `start` begins the next one (or the same one again after a failure)."""
+
+    def start(self, total: int | None) -> None:
+        """A download of `total` bytes (None: unknown) begins."""
+
+    def advance(self, n: int) -> None:
+        """`n` more bytes have arrived."""
+
+    def done(self) -> None:
+        """The download ended, well or not."""
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """Where upstreams may come from in one run; pins opened with the same object share connections and index pages.
+
+    Attributes:
+        sources: explicit sources by pin name: a source tree, an sdist or a wheel file.
+        offline: use explicit sources, cache and installed distributions only.
+        cache_dir: the cache folder; None for the user's cache folder, or `AFD_PATCHKIT_CACHE`.
+        index_urls: simple-API addresses, the first that has the release wins; None reads the usual settings when needed.
+        ca_file: certificate bundle (file or folder); None reads the usual settings.
+        timeout: seconds without an answer or data after which a connection counts as stalled.
+        retries: how often a request is repeated after a connection error, a truncated body, 429 or 5xx.
+        backoff: seconds before the first repetition; doubled for each further one.
+        progress: told about long downloads.
+        search_path: folders with installed distributions; None for those of the running interpreter.
+    """
+
+    sources: Mapping[str, Path] = field(default_factory=dict)
+    offline: bool = False
+    cache_dir: Path | None = None
+    index_urls: tuple[str, ...] | None = None
+    ca_file: str | None = None
+    timeout: float = 30.0
+    retries: int = 3
+    backoff: float = 0.4
+    progress: Progress | None = None
+    search_path: tuple[str, ...] | None = None
+
+    @cached_property
+    def store(self) -> Store:
+        """The cache."""
+        return Store(self.cache_dir or default_cache_dir())
+
+    @cached_property
+    def index(self) -> IndexSettings:
+        """The package index to ask."""
+        found = index_settings()
+        urls = self.index_urls if self.index_urls is not None else found.urls
+        return IndexSettings(
+            urls, self.ca_file or found.ca_file, None if self.index_urls is not None else found.disabled
+        )
+
+    @cached_property
+    def network(self) -> Network:
+        """Connections, opened when first needed."""
+        from afd_patchkit.upstream.network import Network
+
+        return Network(self.index, timeout=self.timeout, retries=self.retries, backoff=self.backoff)
+
+
+def default_cache_dir() -> Path:
+    """`AFD_PATCHKIT_CACHE`, or the user's cache folder."""
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("afd-patchkit", appauthor=False))
+
+
+def redact(url: str) -> str:
+    """`url` without user name, password and query, for messages and for the cache."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+# ---- the package index ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IndexSettings:
+    """The package indexes to ask, in order.
+
+    Attributes:
+        urls: simple-API addresses; may hold credentials, so print only `redact(url)`.
+        ca_file: certificate bundle, if one is configured.
+        disabled: why no index may be asked, if so.
+    """
+
+    urls: tuple[str, ...]
+    ca_file: str | None = None
+    disabled: str | None = None
+
+
+def index_settings() -> IndexSettings:
+    """The index from uv's and pip's environment variables, pip's configuration files, or the default.
+
+    Raises:
+        UpstreamError: a configuration file cannot be read, or an address is no http(s) address (PK410).
+    """
+    env = os.environ
+    pip = pip_config()
+    chosen = [
+        ("UV_DEFAULT_INDEX", _uv_url(env.get("UV_DEFAULT_INDEX", ""))),
+        ("UV_INDEX_URL", env.get("UV_INDEX_URL", "")),
+        ("PIP_INDEX_URL", env.get("PIP_INDEX_URL", "")),
+        ("index-url in pip's configuration", pip.get("index-url", "")),
+        ("default", DEFAULT_INDEX),
+    ]
+    origin, first = next((origin, url.strip()) for origin, url in chosen if url.strip())
+    if urlsplit(first).scheme not in {"http", "https"}:
+        raise bad_setting(
+            f"the package index {redact(first)} ({origin}) is no http or https address",
+            "Correct the setting, or give the upstream by hand with --source NAME=PATH.",
+        )
+    urls = [first]
+    for more in (
+        *(_uv_url(url) for url in env.get("UV_INDEX", "").split()),
+        *env.get("UV_EXTRA_INDEX_URL", "").split(),
+        *env.get("PIP_EXTRA_INDEX_URL", pip.get("extra-index-url", "")).split(),
+    ):
+        if urlsplit(more).scheme in {"http", "https"} and more not in urls:
+            urls.append(more)
+    no_index = env.get("PIP_NO_INDEX", pip.get("no-index", ""))
+    disabled = "no-index is set for pip" if no_index.lower() in {"1", "true", "yes", "on"} else None
+    return IndexSettings(tuple(urls), _ca_file(pip), disabled)
+
+
+def _uv_url(text: str) -> str:
+    """The address in `name=url` (as uv writes it) or in plain `url`."""
+    name, equals, url = text.partition("=")
+    return url if equals and name.replace("-", "").replace("_", "").replace(".", "").isalnum() else text
+
+
+def _ca_file(pip: Mapping[str, str]) -> str | None:
+    env = os.environ
+    for origin, path in (
+        ("PIP_CERT", env.get("PIP_CERT")),
+        ("cert in pip's configuration", pip.get("cert")),
+        ("SSL_CERT_FILE", env.get("SSL_CERT_FILE")),
+        ("REQUESTS_CA_BUNDLE", env.get("REQUESTS_CA_BUNDLE")),
+        ("CURL_CA_BUNDLE", env.get("CURL_CA_BUNDLE")),
+    ):
+        if path:
+            full = os.path.expanduser(path)
+            if not os.path.exists(full):
+                raise bad_setting(
+                    f"the certificate bundle {full} ({origin}) does not exist", f"Correct or unset {origin}."
+                )
+            return full
+    return None
+
+
+def pip_config() -> dict[str, str]:
+    """The `[global]` settings of pip's configuration files, as pip merges them.
+
+    Raises:
+        UpstreamError: one of them cannot be read (PK410); to go on could mean to ask the wrong index.
+    """
+    merged: dict[str, str] = {}
+    for path in pip_config_files():
+        parser = configparser.RawConfigParser()
+        try:
+            with open(path, encoding="utf-8") as file:
+                parser.read_file(file)
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            continue
+        except (OSError, UnicodeDecodeError, configparser.Error) as error:
+            raise bad_setting(f"pip's configuration file {path} cannot be read: {error}", "Correct it.") from None
+        if parser.has_section("global"):
+            merged.update({key.replace("_", "-"): value for key, value in parser.items("global")})
+    return merged
+
+
+def pip_config_files() -> Iterator[Path]:
+    """Where pip looks, weakest first: global, user, environment (venv), `PIP_CONFIG_FILE`."""
+    override = os.environ.get("PIP_CONFIG_FILE")
+    if override == os.devnull:
+        return
+    home = Path.home()
+    if sys.platform == "win32":
+        name = "pip.ini"
+        yield Path(os.environ.get("PROGRAMDATA", "C:/ProgramData")) / "pip" / name
+        yield home / "pip" / name
+        yield Path(os.environ.get("APPDATA", home)) / "pip" / name
+    else:
+        name = "pip.conf"
+        if sys.platform == "darwin":
+            yield Path("/Library/Application Support/pip") / name
+        else:
+            for folder in reversed(os.environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(os.pathsep)):
+                if folder:
+                    yield Path(folder) / "pip" / name
+            yield Path("/etc") / name
+        yield home / ".pip" / name
+        support = home / "Library/Application Support/pip"
+        if sys.platform == "darwin" and support.is_dir():
+            yield support / name
+        else:
+            yield Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / name
+    yield Path(sys.prefix) / name
+    if override:
+        yield Path(override)
