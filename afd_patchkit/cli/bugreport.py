@@ -34,14 +34,15 @@ def report_bug(session: Session, error: Exception) -> None:
     where = f" ({Path(ours[-1].filename).name}:{ours[-1].lineno} in {ours[-1].name})" if ours else ""
     message = f"{type(error).__name__}: {error}".split("\n", 1)[0][:300]
     lines = [f"afd-patchkit: internal error: {_clean(message)}{where}"]
-    if path is None or session.verbosity > 0:
+    if session.verbosity > 0 and path is not None:
         lines.append(text)
     lines.append(
-        "This is a bug in afd-patchkit, not in your project. Please report it"
-        + (":" if path is None else " with this file:")
+        "This is a bug in afd-patchkit, not in your project. Please report it" + (":" if path is None else " with")
     )
     if path is not None:
         lines.append(f"  {path}")
+    else:
+        lines.append(text)
     click.echo("\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8"), err=True)
 
 

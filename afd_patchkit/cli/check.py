@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
 
 
-@click.command("check")
+@click.command("check", short_help="Find any drift; write nothing.")
 @engine_options
 @reporting
 @pass_session

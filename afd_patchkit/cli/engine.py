@@ -29,6 +29,26 @@ def _assignments(ctx: click.Context, parameter: click.Parameter, values: Sequenc
     return pairs
 
 
+SOURCE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--source",
+        "sources",
+        metavar="NAME=PATH",
+        callback=_assignments,
+        multiple=True,
+        help="Read the pin NAME from the folder, wheel or sdist PATH. Repeatable.",
+    ),
+    click.option("--offline", is_flag=True, help="Use the cache and installed distributions only."),
+)
+
+
+def source_options(function: _Command) -> _Command:
+    """The options that say where upstreams are read from."""
+    for option in reversed(SOURCE_OPTIONS):
+        function = option(function)
+    return function
+
+
 def engine_options(function: _Command) -> _Command:
     """The options that say from what, and how, modules are generated."""
     options = (
@@ -50,15 +70,7 @@ def engine_options(function: _Command) -> _Command:
             shell_complete=complete_pins,
             help="Use version or commit V for the pin, or the target pin of the distribution, NAME. Repeatable.",
         ),
-        click.option(
-            "--source",
-            "sources",
-            metavar="NAME=PATH",
-            callback=_assignments,
-            multiple=True,
-            help="Read the pin NAME from the folder, wheel or sdist PATH. Repeatable.",
-        ),
-        click.option("--offline", is_flag=True, help="Use the cache and installed distributions only."),
+        *SOURCE_OPTIONS,
         click.option("--full", is_flag=True, help="Regenerate everything, also what digests prove unchanged."),
         click.option(
             "--jobs", type=click.IntRange(min=1), metavar="N", help="Worker processes (default: as many as pay off)."
@@ -87,6 +99,19 @@ def _unique(pairs: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
     return result
 
 
+def source_paths(sources: Sequence[tuple[str, str]]) -> dict[str, Path]:
+    """Pin to path, from `--source`.
+
+    Raises:
+        click.UsageError: a path does not exist, or one pin is given two.
+    """
+    paths = {name: Path(path) for name, path in _unique(sources, "path").items()}
+    for name, path in paths.items():
+        if not path.exists():
+            raise click.UsageError(f"--source {name}: there is no {path}.")
+    return paths
+
+
 def run_engine(
     session: Session,
     *,
@@ -102,13 +127,10 @@ def run_engine(
 ) -> Report:
     """Load the project and regenerate or check it, with a progress bar where a person waits."""
     from afd_patchkit.api import regen
-    from afd_patchkit.upstream.resolve import SourceOptions
+    from afd_patchkit.upstream.settings import SourceOptions
 
     versions = overrides(vllm, vllm_ascend, pins)
-    paths = {name: Path(path) for name, path in _unique(sources, "path").items()}
-    for name, path in paths.items():
-        if not path.exists():
-            raise click.UsageError(f"--source {name}: there is no {path}.")
+    paths = source_paths(sources)
     project = session.load_project()
     with progress_for(session) as bars:
         return regen(
@@ -116,8 +138,8 @@ def run_engine(
             overrides=versions,
             check=check,
             modules=modules,
-            options=SourceOptions(sources=paths, offline=offline, progress=bars and bars.downloads),
+            options=SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None),
             full=full,
             jobs=jobs,
-            progress=bars and bars.work,
+            progress=bars.work if bars else None,
         )

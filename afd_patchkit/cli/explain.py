@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown")
 
 
-@click.command("explain")
+@click.command("explain", short_help="Explain a finding code or an entry.")
 @click.argument("topics", nargs=-1, metavar="[CODE|ENTRY]...", shell_complete=complete_topics)
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="How to print (default: text).")
 @printing

@@ -85,7 +85,9 @@ class LazyGroup(click.Group):
         sys.exit(guarded(session, call))
 
 
-@click.group("afd-patchkit", cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    "afd-patchkit", cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(
     __version__, message=f"%(prog)s %(version)s (Python {platform.python_version()} on {sys.platform})"
 )

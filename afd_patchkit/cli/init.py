@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
 
 
-@click.command("init")
+@click.command("init", short_help="Write a small project that regenerates at once.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=None, required=False)
 @common
 @pass_session

@@ -2,19 +2,117 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from afd_patchkit.cli.complete import complete_pins
+from afd_patchkit.cli.engine import source_options, source_paths
+from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting
+from afd_patchkit.errors import UpstreamError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from afd_patchkit.cli.session import Session
+    from afd_patchkit.manifest.model import Pin
+    from afd_patchkit.report import PinReport
+    from afd_patchkit.review.finding import Finding
+    from afd_patchkit.review.layout import Style
+    from afd_patchkit.upstream.settings import SourceOptions
 
 
-@click.command("pins")
+@dataclass
+class PinFacts:
+    """One pin, opened as far as it could be."""
+
+    name: str
+    pin: Pin
+    report: PinReport | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+@click.command("pins", short_help="Print the pinned upstreams and the evidence for them.")
+@click.argument("names", nargs=-1, metavar="[PIN]...", shell_complete=complete_pins)
+@source_options
 @reporting
 @pass_session
-def command(session: Session) -> int:
-    """Print the pinned upstreams: identity, artifact, and the evidence for it."""
-    return 0
+def command(session: Session, names: tuple[str, ...], sources: Any, offline: bool) -> int:
+    """Print the pinned upstreams: identity, artifact, and what they say of themselves.
+
+    Digests are identity, commits are evidence: a note says where the commit of pins.yaml and the one that the
+    distribution names differ.
+    """
+    from afd_patchkit.manifest.load import load_manifests
+    from afd_patchkit.report import Report
+    from afd_patchkit.upstream.settings import SourceOptions
+
+    pins = load_manifests(session.load_project()).pins.pins
+    for name in names:
+        if name not in pins:
+            raise click.UsageError(f"pins.yaml has no pin {name!r}; it has {', '.join(pins)}.")
+    paths = source_paths(sources)
+    with progress_for(session) as bars:
+        options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
+        facts = [open_pin(name, pin, options) for name, pin in pins.items() if not names or name in names]
+    report = Report(
+        findings=tuple(item for fact in facts for item in fact.findings),
+        pins=tuple(fact.report for fact in facts if fact.report is not None),
+    )
+    return session.report(report, text=lambda context: pins_text(facts, context.style))
+
+
+def open_pin(name: str, pin: Pin, options: SourceOptions) -> PinFacts:
+    """Open one pin and ask what it is; what goes wrong becomes its findings."""
+    from afd_patchkit.upstream.resolve import evidence, evidence_note, open_upstream, pin_report
+
+    facts = PinFacts(name, pin)
+    try:
+        upstream = open_upstream(name, pin, options)
+        facts.evidence = evidence(upstream)
+        note = evidence_note(upstream, pin)
+        facts.findings = [*upstream.notes, *([note] if note else [])]
+        facts.report = pin_report(upstream)
+    except UpstreamError as error:
+        facts.findings = list(error.findings)
+    return facts
+
+
+def pins_text(facts: Sequence[PinFacts], style: Style) -> str:
+    """One block per pin."""
+    from afd_patchkit.review.layout import printable, wrap
+
+    blocks = []
+    for fact in facts:
+        lines = [f"{style.paint(printable(fact.name), 'bold')} ({fact.pin.role})"]
+        for name, value in _rows(fact):
+            lines.extend(wrap(printable(value), style, first=f"  {style.paint(f'{name:<12}', 'dim')} ", rest=" " * 15))
+        blocks.append("\n".join(lines) + "\n")
+    return "\n".join(blocks)
+
+
+def _rows(fact: PinFacts) -> list[tuple[str, str]]:
+    from afd_patchkit.review.layout import human_bytes, plural
+
+    rows = [("distribution", f"{fact.pin.distribution} {fact.pin.version}")]
+    if fact.report is None:
+        rows.append(("artifact", "cannot be had, see below"))
+    else:
+        artifact = fact.report
+        cost = f", {human_bytes(artifact.bytes)} in {plural(artifact.requests, 'request')}" if artifact.requests else ""
+        rows += [
+            ("artifact", artifact.file),
+            ("sha256", artifact.sha256 or "none"),
+            ("read from", artifact.source + cost),
+        ]
+    rows.append(("commit", fact.pin.commit or (fact.pin.git.commit if fact.pin.git else "not given")))
+    if fact.pin.git:
+        rows.append(("git", fact.pin.git.url))
+    says = [f"{key} {fact.evidence[key]}" for key in ("version", "commit") if key in fact.evidence]
+    if says:
+        where = f" ({fact.evidence['file']})" if "file" in fact.evidence else ""
+        rows.append(("says", ", ".join(says) + where))
+    return rows

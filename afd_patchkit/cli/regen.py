@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
 
 
-@click.command("regen")
+@click.command("regen", short_help="Generate the modules from manifests and upstreams.")
 @engine_options
 @click.option("--check", is_flag=True, help="Write nothing; compare with the lock and the files (the same as `check`).")
 @reporting

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
 
 
-@click.command("schema")
+@click.command("schema", short_help="Print the JSON Schema of manifests.")
 @click.option("--pins", "which", flag_value="pins", help="The schema of pins.yaml.")
 @click.option("--report", "which", flag_value="report", help="The schema of what `--format json` prints.")
 @printing

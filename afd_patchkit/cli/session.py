@@ -82,8 +82,16 @@ class Session:
 
         return Context(self.command, Path(), self.style(), self.verbosity, exit_code)
 
-    def report(self, report: Report, exit_code: int | None = None) -> int:
-        """Print the report in the wanted format; the exit code is the report's unless given."""
+    def report(
+        self, report: Report, exit_code: int | None = None, *, text: Callable[[Context], str] | None = None
+    ) -> int:
+        """Print the report in the wanted format; the exit code is the report's unless given.
+
+        Args:
+            report: what to print.
+            exit_code: instead of the report's own.
+            text: what stands in front of the findings, as text, instead of the tables of modules and pins.
+        """
         from dataclasses import replace
 
         from afd_patchkit.review.context import rebase
@@ -92,7 +100,12 @@ class Session:
         if report.findings:
             root = self.root or self.project or Path()
             report = replace(report, findings=rebase(report.findings, root, Path()))
-        self.write(render(report, self.format, self.context(exit_code)))
+        context = self.context(exit_code)
+        if text is None or self.format != "text" or self.verbosity < 0:
+            self.write(render(report, self.format, context))
+        else:
+            rest = render(replace(report, modules=(), pins=()), "text", context) if report.findings else ""
+            self.write("\n".join(part for part in (text(context), rest) if part))
         return report.exit_code if exit_code is None else exit_code
 
     def write(self, text: str) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from afd_patchkit.report import Report
 
 
-@click.command("share")
+@click.command("share", short_help="Print how much of upstream stands verbatim.")
 @engine_options
 @reporting
 @pass_session
@@ -25,16 +25,10 @@ def command(session: Session, **options: Any) -> int:
 
     Drift is not this command's business: see `check`.
     """
-    report = without_drift(run_engine(session, check=True, **options))
-    if session.format != "text":
-        return session.report(report)
-    from afd_patchkit.review.text import render_share, render_text
+    from afd_patchkit.review.text import render_share
 
-    text = render_share(report, session.context())
-    if report.findings:
-        text += "\n" + render_text(replace(report, modules=(), pins=()), session.context())
-    session.write(text)
-    return report.exit_code
+    report = without_drift(run_engine(session, check=True, **options))
+    return session.report(report, text=lambda context: render_share(report, context))
 
 
 DRIFT = ("PK1", "PK6")

@@ -174,7 +174,12 @@ def _closing(report: Report, findings: Sequence[Finding], context: Context) -> I
     if not parts:
         parts.append(style.paint("nothing to report", "green"))
     took = f" in {human_seconds(report.seconds)}" if report.seconds else ""
-    yield from wrap(f"{'; '.join(parts)}{took}", style, rest="  ")
+    line = f"{'; '.join(parts)}{took}"
+    if style.width is None or columns(line) <= style.width:
+        yield line
+    else:
+        yield from parts[:-1]
+        yield from wrap(parts[-1] + took, style, rest="  ")
 
 
 def _modules(modules: Sequence[ModuleReport], style: Style) -> str:

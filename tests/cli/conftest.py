@@ -40,8 +40,10 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
         monkeypatch.setitem(sys.modules, name, made)
 
     module("afd_patchkit.api", regen=stub.regen)
-    module("afd_patchkit.project", load_project=lambda start=None: SimpleNamespace(start=start, root=(start or Path()).resolve()))
-    module("afd_patchkit.upstream.resolve", SourceOptions=SimpleNamespace)
+    module(
+        "afd_patchkit.project",
+        load_project=lambda start=None: SimpleNamespace(start=start, root=(start or Path()).resolve()),
+    )
     return stub
 
 

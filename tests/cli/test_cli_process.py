@@ -24,8 +24,8 @@ def stub(name, **names):
 
 def engine(result):
     stub("afd_patchkit.api", regen=lambda project, **options: result(**options) if callable(result) else result)
-    stub("afd_patchkit.project", load_project=lambda start=None: SimpleNamespace(root=Path()))
-    stub("afd_patchkit.upstream.resolve", SourceOptions=SimpleNamespace)
+    import afd_patchkit.project
+    afd_patchkit.project.load_project = lambda start=None: SimpleNamespace(root=Path())
 
 def run(*arguments):
     from afd_patchkit.cli import main

@@ -1,0 +1,214 @@
+"""`explain ENTRY` and `pins` on a real, small project."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+PINS = """\
+schema: 1
+pins:
+  acme:
+    distribution: acme
+    version: "1.0"
+    commit: 568afb3a13806beb53bb2e6bd518269357b237c0
+    packages: [acme]
+  acme-next:
+    distribution: acme
+    version: "2.0"
+    role: donor
+    packages: [acme]
+"""
+RUNNER = """\
+schema: 1
+module: acme_backport/runner.py
+summary: Step loop.
+pin: acme
+remove_when:
+  - any:
+      - defines: acme.engine:Overlap
+      - all:
+          - missing: acme.engine:Engine
+          - contains:
+              in: acme.engine:run
+              pattern: |
+                halves(
+                    ...)
+entries:
+  - symbol: acme.engine:run
+    name: run_halves
+    reason: pinned acme runs one batch.
+    functionality: >-
+      run two halves when the descriptor asks for them, and one when it does not; say so in the log, where
+      somebody may look for it
+    depends_on: [acme_other/runner.py::run_halves]
+    deltas:
+      - name: two halves
+        reason: both run
+        replace: |
+          work(batch)
+        with: |
+          for half in batch:
+              __upstream__
+        deltas:
+          - name: each half
+            call:
+              match: |
+                work(...)
+              set: {0: "half"}
+  - class:
+      name: Engine
+      members:
+        - symbol: acme.engine:Engine.step
+          name: step
+          reason: sees | pipes
+"""
+OTHER = """\
+schema: 1
+module: acme_other/runner.py
+summary: Another.
+pin: acme
+entries:
+  - symbol: acme.engine:other
+    name: run_halves
+    reason: another one.
+"""
+
+
+@pytest.fixture
+def project(folder):
+    for name, text in {
+        "afd-patchkit.toml": "",
+        "manifests/pins.yaml": PINS,
+        "manifests/acme/runner.yaml": RUNNER,
+        "manifests/other.yaml": OTHER,
+        "one/acme/__init__.py": "",
+        "one/acme/_version.py": '__version__ = "1.0"\n__commit_id__ = "gffd46bfab"\n',
+        "two/acme/__init__.py": "",
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+SOURCES = ["--source", "acme=one", "--source", "acme-next=two", "--offline"]
+
+
+def test_explain_an_entry(run, project):
+    result = run("explain", "acme_backport/runner.py::run_halves")
+    assert result.exit_code == 0
+    assert (
+        result.stdout
+        == """\
+acme_backport/runner.py::run_halves
+  manifest      manifests/acme/runner.yaml:16:5
+  kind          copy
+  symbol        acme.engine:run
+  pin           acme: acme 1.0, target
+  reason        pinned acme runs one batch.
+  functionality run two halves when the descriptor asks for them, and one when it does not; say so in the log, where somebody may look for it
+  depends on    acme_other/runner.py::run_halves
+  remove when   (acme.engine:Overlap is defined or (acme.engine:Engine is gone and acme.engine:run contains `halves( ...)`))
+  deltas
+    - two halves (replace, line 24)
+      reason: both run
+      - each half (call, line 32)
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "entry"),
+    [
+        ("acme_backport/runner.py::Engine.step", "acme_backport/runner.py::Engine.step"),
+        ("acme_backport/runner.py::step", "acme_backport/runner.py::Engine.step"),
+        ("runner.py::step", "acme_backport/runner.py::Engine.step"),
+        ("acme_other/runner.py::run_halves", "acme_other/runner.py::run_halves"),
+    ],
+)
+def test_entries_may_be_shortened(run, project, topic, entry):
+    data = json.loads(run("explain", topic, "--format", "json").stdout)
+    assert data["entry"] == entry
+    assert data["pin"]["version"] == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("topic", "message"),
+    [
+        (
+            "runner.py::run_halves",
+            "may be any of: acme_backport/runner.py::run_halves, acme_other/runner.py::run_halves.",
+        ),
+        ("acme_backport/runner.py::run_halfs", "There is no entry"),
+        ("unner.py::step", "There is no entry"),
+    ],
+)
+def test_entries_that_are_none_or_several(run, project, topic, message):
+    result = run("explain", topic)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_explain_an_entry_as_markdown(run, project):
+    text = run("explain", "runner.py::step", "--format", "markdown").stdout
+    assert text.startswith("## `acme_backport/runner.py::Engine.step`\n\n- manifest: `manifests/acme/runner.yaml:")
+    assert "- reason: sees \\| pipes\n" in text
+    assert (
+        "- deltas:\n  - two halves (`replace`): both run\n    - each half (`call`)\n"
+        in run("explain", "acme_backport/runner.py::run_halves", "--format", "markdown").stdout
+    )
+
+
+def test_explain_several_things_at_once(run, project):
+    data = json.loads(run("explain", "PK090", "runner.py::step", "--format", "json").stdout)
+    assert [sorted(item)[0] for item in data] == ["body", "class"]
+
+
+def test_explain_in_a_broken_project_reports_the_manifest(run, project):
+    (project / "manifests/other.yaml").write_text(OTHER.replace("summary", "sumary"))
+    result = run("explain", "runner.py::step")
+    assert result.exit_code == 2
+    assert "manifests/other.yaml:3:1" in result.stdout
+
+
+def test_pins(run, project):
+    result = run("pins", *SOURCES)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    blocks = result.stdout.split("\n\n")
+    assert (
+        blocks[0]
+        == """\
+acme (target)
+  distribution acme 1.0
+  artifact     one
+  sha256       none
+  read from    path
+  commit       568afb3a13806beb53bb2e6bd518269357b237c0
+  says         version 1.0, commit ffd46bfab (acme/_version.py)"""
+    )
+    assert blocks[1].startswith("acme-next (donor)\n  distribution acme 2.0\n")
+    assert blocks[2].startswith("note: PK641 ")
+    assert run("pins", "acme-next", *SOURCES).stdout.startswith("acme-next")
+
+
+def test_pins_as_json(run, project):
+    data = json.loads(run("pins", "--format", "json", *SOURCES).stdout)
+    assert [pin["pin"] for pin in data["pins"]] == ["acme", "acme-next"]
+    assert [item["code"] for item in data["findings"]] == ["PK641"]
+
+
+def test_a_pin_that_cannot_be_had_does_not_hide_the_others(run, project):
+    result = run("pins", *SOURCES[:2], "--offline")
+    assert result.exit_code == 3
+    assert "cannot be had, see below" in result.stdout
+    assert "read from    path" in result.stdout
+    assert "error PK401" in result.stdout
+
+
+def test_unknown_pins_are_refused(run, project):
+    result = run("pins", "akme")
+    assert result.exit_code == 2
+    assert "pins.yaml has no pin 'akme'; it has acme, acme-next." in result.stderr
