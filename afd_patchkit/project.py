@@ -129,20 +129,22 @@ def _unreadable(error: OSError) -> None:
 
 
 def load_project(start: Path | None = None) -> Project:
-    """The project that `start` (the current folder by default) lies in.
+    """The project that `start` (a folder, or a file in one; the current folder by default) lies in.
 
     Raises:
         ManifestError: there is none (PK021), or its settings are wrong (PK022, PK023, PK024).
     """
     folder = Path(os.path.abspath(start or Path.cwd()))
+    if folder.is_file():
+        folder = folder.parent
     for candidate in (folder, *folder.parents):
         own, shared = candidate / SETTINGS, candidate / PYPROJECT
-        table = _section(shared, SECTION) if shared.is_file() else None
+        table = read_settings(shared, SECTION) if shared.is_file() else None
         if own.is_file():
             if table is not None:
                 message = f"settings stand both in {SETTINGS} and in {PYPROJECT}"
                 raise ManifestError(finding("PK022", message, manifest=Position(str(own)), help="Keep one of them."))
-            return _project(own, _section(own, "") or {}, "")
+            return _project(own, read_settings(own, "") or {}, "")
         if table is not None:
             return _project(shared, table, SECTION)
     raise ManifestError(
@@ -154,7 +156,12 @@ def load_project(start: Path | None = None) -> Project:
     )
 
 
-def _section(file: Path, name: str) -> dict[str, Any] | None:
+def read_settings(file: Path, name: str) -> dict[str, Any] | None:
+    """The table `name` of a TOML file; None when it has none.
+
+    Raises:
+        ManifestError: the file is not TOML (PK022) or cannot be read (PK024).
+    """
     try:
         table: Any = tomllib.loads(file.read_bytes().decode("utf-8"))
     except OSError as error:

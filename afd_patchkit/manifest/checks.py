@@ -228,6 +228,9 @@ def _manifest(builder: Builder, manifest: model.Manifest, node: Mapping) -> None
         if entry.via == "super" and group is None:
             help_ = "Put the entry into a `class:` group, or use `via: original`."
             builder.report("PK013", "`via: super` needs a class", entry.where, help_)
+        if entry.kind == "owned" and group is not None:
+            help_ = "Write the whole class in the part, or the method as a function that a delegate calls."
+            builder.report("PK013", "an owned file cannot be the member of a class", entry.where, help_)
     if not builder.broken:
         _dependencies(builder, manifest)
 

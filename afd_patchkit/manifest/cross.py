@@ -82,25 +82,51 @@ def _modules(manifests: Sequence[Manifest]) -> Iterator[Finding]:
 def _names(project: Project, manifests: Sequence[Manifest], placed: Sequence[_Placed]) -> Iterator[Finding]:
     """Names that a generated module would bind twice, and the files of owned code."""
     owned: dict[int, tuple[str, ...]] = {}
+    taken: set[tuple[str, str]] = set()
     for item in placed:
-        if item.entry.part is not None:
-            names, found = _part(project, item)
-            yield from found
+        if item.entry.part is None:
+            continue
+        names, found = _part(project, item)
+        yield from found
+        key = (item.manifest.module, item.entry.part)
+        if key not in taken:  # a file that several entries name is taken once
             owned[id(item.entry)] = names
+        taken.add(key)
     for manifest in manifests:
         seen: dict[str, Position] = {}
         for group_or_entry in manifest.entries:
             entry = group_or_entry if isinstance(group_or_entry, Entry) else group_or_entry.class_
-            given = entry.generated_name if isinstance(entry, Entry) else entry.name
-            for name in (given,) if given else owned.get(id(entry), ()):
+            if isinstance(entry, Entry) and entry.part is not None:
+                names = owned.get(id(entry), ())
+            else:
+                name = entry.generated_name if isinstance(entry, Entry) else entry.name
+                names = (name,) if name else ()
+            for name in names:
                 if name in seen:
                     yield finding(
                         "PK015",
                         f"{manifest.module} holds `{name}` twice",
                         manifest=entry.where,
-                        help=f"The other one is at {seen[name]}. Give one of them another `name`.",
+                        help=f"The other one is at {seen[name]}. Give one of them another name.",
                     )
                 seen.setdefault(name, entry.where)
+    yield from _labels(placed)
+
+
+def _labels(placed: Sequence[_Placed]) -> Iterator[Finding]:
+    """Owned entries that reports could not tell apart."""
+    seen: dict[str, Position] = {}
+    for item in placed:
+        if item.entry.part is not None:
+            if item.label in seen:
+                yield finding(
+                    "PK015",
+                    f"two owned entries are called {item.label}",
+                    entry=item.label,
+                    manifest=item.entry.where,
+                    help=f"The other one is at {seen[item.label]}. Say by `name` which definition of the part each is.",
+                )
+            seen.setdefault(item.label, item.entry.where)
 
 
 def _part(project: Project, item: _Placed) -> tuple[tuple[str, ...], list[Finding]]:
@@ -135,7 +161,7 @@ def _part(project: Project, item: _Placed) -> tuple[tuple[str, ...], list[Findin
         )
     except (ValueError, RecursionError, MemoryError) as error:
         return wrong(f"the part is not Python: {error}", None, Position(shown))
-    names = tuple(_defined(tree))
+    names = tuple(dict.fromkeys(_defined(tree)))
     name = item.entry.name
     if name is not None and name not in names:
         near = get_close_matches(name, names, n=1)

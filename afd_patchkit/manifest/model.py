@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from afd_patchkit.review.finding import Position
@@ -69,6 +69,10 @@ class Holds:
     """
 
     what: What
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Leave a mark in the JSON Schema for `manifest.schema` to spell out."""
+        return {**handler(schema), "holds": self.what}
 
 
 SymbolCode = Annotated[Code, Holds("symbol")]
