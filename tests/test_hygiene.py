@@ -80,7 +80,7 @@ TRIVIAL = [
     "from barley import (\n    forecast,\n    harvest,\n    rainfall,\n    wet,\n    dry,\n)\n",
     "        )\n    ]\n)\nelse:\n    return None\n",
     "try:\n    pass\nfinally:\n    return\nelse:\n    raise\n",
-    "    def __exit__(\n        self,\n        exc_type,\n        exc_value,\n        traceback,\n    ) -> None:\n",
+    "    def __exit__(\n        self,\n        exc_type: type[BaseException] | None,\n        exc_value: BaseException | None,\n        traceback: TracebackType | None,\n    ) -> None:\n",
 ]
 
 
