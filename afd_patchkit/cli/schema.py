@@ -26,10 +26,10 @@ def command(session: Session, which: str | None) -> int:
     if which == "report":
         from afd_patchkit.review.json_report import report_schema
 
-        schema = report_schema()
+        text = json.dumps(report_schema(), indent=2) + "\n"
     else:
-        from afd_patchkit.manifest.schema import manifest_schema, pins_schema
+        from afd_patchkit.manifest.schema import manifest_schema, pins_schema, schema_text
 
-        schema = pins_schema() if which == "pins" else manifest_schema()
-    session.write(json.dumps(schema, indent=2) + "\n")
+        text = schema_text(pins_schema() if which == "pins" else manifest_schema())
+    session.write(text)
     return 0

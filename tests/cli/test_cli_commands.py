@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from pathlib import Path
-from types import ModuleType
 
 import jsonschema
 import pytest
@@ -16,12 +14,6 @@ from afd_patchkit.cli.group import COMMANDS
 from afd_patchkit.review.finding import codes, page
 
 EVERY_COMMAND = pytest.mark.parametrize("command", COMMANDS)
-
-
-def stub(monkeypatch, name, **names):
-    module = ModuleType(name)
-    module.__dict__.update(names)
-    monkeypatch.setitem(sys.modules, name, module)
 
 
 # ---- help -------------------------------------------------------------------------------------------------------
@@ -110,17 +102,14 @@ def test_pages_on_a_terminal(color):
 # ---- schema -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("option", "expected"), [([], "manifest"), (["--pins"], "pins")])
-def test_schema(run, monkeypatch, folder, option, expected):
-    stub(
-        monkeypatch,
-        "afd_patchkit.manifest.schema",
-        manifest_schema=lambda: {"title": "manifest"},
-        pins_schema=lambda: {"title": "pins"},
-    )
-    assert json.loads(run("schema", *option).stdout) == {"title": expected}
+@pytest.mark.parametrize(("option", "key"), [([], "entries"), (["--pins"], "pins")])
+def test_schema(run, folder, option, key):
+    result = run("schema", *option)
+    schema = json.loads(result.stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert key in schema["properties"]
     assert run("schema", *option, "-o", "s.json").stdout == ""
-    assert json.loads((folder / "s.json").read_text()) == {"title": expected}
+    assert (folder / "s.json").read_text() == result.stdout
 
 
 def test_schema_of_reports(run):
@@ -131,15 +120,16 @@ def test_schema_of_reports(run):
 
 
 @pytest.mark.parametrize(("arguments", "step"), [([], "afd-patchkit regen"), (["new"], "cd new && afd-patchkit regen")])
-def test_init(run, monkeypatch, folder, arguments, step):
-    def scaffold(place: Path) -> list[Path]:
-        (place / "manifests").mkdir(parents=True)
-        return [place / "manifests" / "pins.yaml"]
-
-    stub(monkeypatch, "afd_patchkit.manifest.scaffold", scaffold=scaffold)
+def test_init(run, folder, arguments, step):
     result = run("init", *arguments)
-    path = "/".join([*arguments, "manifests/pins.yaml"])
-    assert result.stdout == f"written:\n  {path}\nnext: {step}\n"
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, *paths, last = result.stdout.splitlines()
+    assert (first, last) == ("written:", f"next: {step}")
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert {path.strip() for path in paths} == files
+    again = run("init", *arguments)
+    assert again.exit_code == 2
+    assert "error PK025" in again.stdout
 
 
 # ---- completion -------------------------------------------------------------------------------------------------

