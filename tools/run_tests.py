@@ -26,6 +26,8 @@ class Session:
 
     python: Path
     steps: list[tuple[str, bool, float, str]] = field(default_factory=list)
+    shared: dict[str, str] = field(default_factory=dict)
+    """Environment variables of all further steps."""
 
     def step(self, name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> bool:
         """Run one command, its output passed on as it comes; pytest's closing line is kept for the summary."""
@@ -33,7 +35,7 @@ class Session:
         start = time.monotonic()
         closing = ""
         color = {"FORCE_COLOR": "1"} if sys.stdout.isatty() and "NO_COLOR" not in os.environ else {}
-        full = {**os.environ, "PYTHONUNBUFFERED": "1", **color, **(env or {})}
+        full = {**os.environ, "PYTHONUNBUFFERED": "1", **color, **self.shared, **(env or {})}
         with subprocess.Popen(
             list(map(str, command)), cwd=ROOT, env=full, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
         ) as process:
@@ -92,6 +94,7 @@ def real(session: Session) -> None:
         return
     paths = os.pathsep.join([str(ROOT / "generated"), str(ROOT)])
     session.step("vllm tests", [python, "-m", "pytest", "-q", VLLM_TESTS], {"PYTHONPATH": paths})
+    session.shared["AFD_PATCHKIT_VLLM_PYTHON"] = python
 
 
 HELP = """\
@@ -126,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         unit(session, rest, fast="--fast" in chosen)
     else:
         lint(session)
-        unit(session, [], fast=False)
         real(session)
+        unit(session, [], fast=False)
         session.step("sweep", [session.python, "tools/sweep", f"vllm=={VLLM}", "--sample", str(SAMPLE), "--seed", "26"])
     return session.summary()
