@@ -120,7 +120,7 @@ def finding(
     manifest: Position | None = None,
     upstream: Position | None = None,
     generated: Position | None = None,
-    help: str | None = None,  # noqa: A002 - the word users see
+    help: str | None = None,
     details: tuple[str, ...] = (),
 ) -> Finding:
     """A finding whose severity comes from its code's page unless given."""

@@ -9,6 +9,7 @@ from afd_patchkit.report import Report
 from afd_patchkit.review.context import Context, ordered, primary, summary
 from afd_patchkit.review.finding import Finding, Severity, page
 from afd_patchkit.review.layout import human_bytes, human_seconds, human_share, printable
+from afd_patchkit.review.text import retired_entries
 
 _CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _SPECIAL = re.compile(r"[\\*_\[\]<>|#~!]")
@@ -27,9 +28,9 @@ def render_markdown(report: Report, context: Context) -> str:
         blocks.append(
             _table(("module", "status", "entries", "deltas", "upstream files", "verbatim"), rows, right=(2, 3, 4, 5))
         )
-    if any(m.retired for m in report.modules):
-        names = [f"- {code(m.module)}: {', '.join(map(code, m.retired))}" for m in report.modules if m.retired]
-        blocks.append("**Retired** (the removal condition holds):\n\n" + "\n".join(names))
+    if retired := retired_entries(report.modules):
+        names = "\n".join(f"- {code(name)}" for name in retired)
+        blocks.append(f"**Retired** (the removal condition holds):\n\n{names}")
     if report.pins:
         pins = [
             (

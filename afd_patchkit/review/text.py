@@ -44,9 +44,12 @@ def render_text(report: Report, context: Context) -> str:
         shown = tuple(m for m in report.modules if m.status != "unchanged")
     if shown:
         blocks.append(module_table(shown, style))
-    if retired := [f"{m.module}: {', '.join(m.retired)}" for m in report.modules if m.retired]:
+    if retired := retired_entries(report.modules):
         blocks.append(
-            [style.paint("retired (the removal condition holds)", "bold"), *(f"  {line}" for line in retired)]
+            [
+                style.paint("retired (the removal condition holds)", "bold"),
+                *(f"  {printable(name)}" for name in retired),
+            ]
         )
     if report.pins:
         blocks.append(pin_table(report.pins, style))
@@ -59,6 +62,11 @@ def render_text(report: Report, context: Context) -> str:
         blocks.append([line for f in notes for line in wrap(concise(f, style), style, rest="  ")])
     blocks.append(list(_closing(report, findings, context)))
     return "\n".join("\n".join(block) + "\n" for block in blocks)
+
+
+def retired_entries(modules: Sequence[ModuleReport]) -> list[str]:
+    """`module.py::name` of every entry whose removal condition holds."""
+    return [name if "::" in name else f"{m.module}::{name}" for m in modules for name in m.retired]
 
 
 def module_table(modules: Sequence[ModuleReport], style: Style) -> list[str]:

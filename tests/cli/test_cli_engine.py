@@ -105,7 +105,7 @@ acme_backport/slicer.py  differs        2       3      1    100.0%
 total                                  14      34            97.1%
 
 retired (the removal condition holds)
-  acme_backport/slicer.py: old_slice
+  acme_backport/slicer.py::old_slice
 
 pin   version  source  files  downloaded  requests
 acme  1.0      wheel       9      1.2 MB        14

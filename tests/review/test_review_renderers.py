@@ -61,7 +61,7 @@ acme_backport/owned.py   unchanged        1       0      0         -
 total                                    15      34            97.1%
 
 retired (the removal condition holds)
-  acme_backport/slicer.py: old_slice
+  acme_backport/slicer.py::old_slice
 
 pin        version  source  files  downloaded  requests
 acme       1.0      wheel       9      1.2 MB        14
