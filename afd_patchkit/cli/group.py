@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -89,7 +88,7 @@ class LazyGroup(click.Group):
     "afd-patchkit", cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(
-    __version__, message=f"%(prog)s %(version)s (Python {platform.python_version()} on {sys.platform})"
+    __version__, message=f"%(prog)s %(version)s (Python {'.'.join(map(str, sys.version_info[:3]))} on {sys.platform})"
 )
 @common
 def main() -> None:

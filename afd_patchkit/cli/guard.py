@@ -84,7 +84,9 @@ def _reported(session: Session, call: Callable[[], Any]) -> int:
             Report(
                 findings=(
                     finding(
-                        "PK090", os_message(error), help="Mend that and run the command again: it resumes where it was."
+                        "PK090",
+                        os_message(error),
+                        help="Generated modules and the lock are as they were. Mend the cause and run the command again.",
                     ),
                 )
             )

@@ -53,8 +53,10 @@ def render_text(report: Report, context: Context) -> str:
         )
     if report.pins:
         blocks.append(pin_table(report.pins, style))
-    if report.removed:
-        blocks.append([style.paint("removed", "bold"), *(f"  {printable(name)}" for name in report.removed)])
+    written = report.written if context.verbosity > 0 else ()
+    for title, names in (("written", written), ("removed", report.removed)):
+        if names:
+            blocks.append([style.paint(title, "bold"), *(f"  {printable(name)}" for name in names)])
     full = [f for f in findings if f.severity is not Severity.NOTE or context.verbosity > 0]
     notes = [f for f in findings if f.severity is Severity.NOTE and context.verbosity <= 0]
     blocks.extend(finding_lines(f, context) for f in full)

@@ -122,6 +122,13 @@ def test_check_shows_only_the_modules_that_differ_unless_verbose():
     assert "owned.py" in render(report, "text", Context("regen"))
 
 
+def test_written_files_are_listed_when_verbose():
+    assert "\nwritten\n  generated/" not in render(full(), "text", Context())
+    assert "\nwritten\n  generated/afd_backports/acme_backport/runner.py\n" in render(
+        full(), "text", Context(verbosity=1)
+    )
+
+
 def test_notes_are_full_when_verbose():
     note = replace(evidence_note(), help="Nothing to do.")
     assert "Nothing to do." not in render(Report(findings=(note,)), "text", Context())
