@@ -12,7 +12,8 @@ from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
 from afd_patchkit.manifest.model import Code, Entry, Probe
-from afd_patchkit.names.resolve import NameContext, NamePlan, resolve_names
+from afd_patchkit.names.model import NameContext, NamePlan
+from afd_patchkit.names.resolve import resolve_names
 from afd_patchkit.review.finding import Finding
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.signature import compare, signature
@@ -206,4 +207,4 @@ def signature_note(symbol: Symbol, body: Buffer) -> str | None:
     differences = compare(signature(symbol.node, symbol.file), signature(node, plain))
     if not differences:
         return "matches upstream; no added parameters."
-    return "differs from upstream: " + "; ".join(str(d) for d in differences) + "."
+    return "differs from upstream: " + "; ".join(d.message for d in differences) + "."

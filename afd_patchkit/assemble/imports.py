@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from afd_patchkit.errors import ManifestError
 from afd_patchkit.manifest.model import Code
-from afd_patchkit.names.resolve import ImportNeed
+from afd_patchkit.names.model import ImportNeed
 from afd_patchkit.review.finding import Position, finding
 
 
@@ -59,10 +59,6 @@ def import_needs(node: ast.stmt, guard: str = "none") -> list[ImportNeed]:
         return [ImportNeed(node.module, a.name, a.asname or a.name, guard) for a in node.names]  # type: ignore[arg-type]
     return []
 
-
-def bound_name(need: ImportNeed) -> str:
-    """The name that an import binds in the module."""
-    return need.alias or (need.attribute or need.module.split(".")[0])
 
 
 def read_part(text: str, path: str, module: str) -> Part:

@@ -76,7 +76,7 @@ def _fold(pending: list[tuple[SourceFile, int, str, str]]) -> str:
     return f"{FOLD} {count} upstream {lines}{rebound}: {file.pin} {file.path}:{first}-{last} {digest}"
 
 
-def verbatim_lines(buffer: Buffer) -> int:
-    """Number of non-blank upstream lines that stand whole in the buffer, each counted once."""
-    found = {(id(w[0]), w[1]) for line in buffer.split_lines() if (w := upstream_line(line))}
-    return len(found)
+def verbatim_lines(buffer: Buffer, file: SourceFile) -> int:
+    """Number of non-blank lines of `file` that stand whole in the buffer, each counted once."""
+    origins = (upstream_line(line) for line in buffer.split_lines())
+    return len({origin[1] for origin in origins if origin and origin[0] is file})

@@ -1,0 +1,179 @@
+"""`regen` and `check`: one code path, generation into memory and then writing or comparing.
+
+Cheap to import: what digests prove unchanged needs neither YAML, pydantic nor libcst.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from afd_patchkit import __version__
+from afd_patchkit import lock as locks
+from afd_patchkit.compare import check_files, stale_inputs
+from afd_patchkit.errors import ManifestError
+from afd_patchkit.project import Project
+from afd_patchkit.report import ModuleReport, Report
+from afd_patchkit.review.finding import Finding
+
+if TYPE_CHECKING:
+    from afd_patchkit.upstream.settings import SourceOptions
+
+ENGINE = 1
+"""Raised whenever the same input gives other output than before."""
+
+
+class Progress(Protocol):
+    """What `regen` tells about its work."""
+
+    def start(self, total: int | None) -> None:
+        """Work on `total` modules begins."""
+
+    def advance(self, n: int) -> None:
+        """`n` more are done."""
+
+    def done(self) -> None:
+        """All are done."""
+
+
+def settings_digest(project: Project) -> str:
+    """Digest of the settings that decide output."""
+    return locks.digest(repr((project.package, project.marker, project.manifests.name)).encode())[:16]
+
+
+def current_inputs(project: Project) -> dict[str, str]:
+    """Digest of every input file."""
+    files = [p for p in project.input_files() if p != project.settings]
+    return {**locks.input_digests(project.root, files), "[settings]": settings_digest(project)}
+
+
+def regen(
+    project: Project,
+    *,
+    overrides: Mapping[str, str] | None = None,
+    check: bool = False,
+    modules: Sequence[str] = (),
+    options: SourceOptions | None = None,
+    full: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Generate every module, or compare (`check`) what would be generated with lock and files.
+
+    Args:
+        project: what to work on.
+        overrides: pin or distribution name to version, in place of the pinned one. With another version than the
+            pinned one it is written only if every entry is unchanged or retired.
+        check: write nothing.
+        modules: only these (paths below the generated package root, or the ends of such paths).
+        options: where upstreams may come from.
+        full: regenerate also what digests prove unchanged.
+        jobs: worker processes; by default one below 400 entries.
+        progress: told about modules.
+
+    Returns:
+        the report; user errors are findings in it, never exceptions.
+    """
+    from afd_patchkit.errors import PatchkitError
+
+    started = time.monotonic()
+    try:
+        report = _regen(project, dict(overrides or {}), check, modules, options, full, jobs, progress)
+    except PatchkitError as error:
+        report = Report(findings=error.findings)
+        if isinstance(error, ManifestError):  # a broken manifest must not hide hand edits of other modules
+            report = Report(findings=(*error.findings, *_hand_edits(project)))
+    return Report(
+        report.findings, report.modules, report.pins, report.written, report.removed,
+        time.monotonic() - started, report.shortcut,
+    )  # fmt: skip
+
+
+def _hand_edits(project: Project) -> list[Finding]:
+    from afd_patchkit.errors import PatchkitError
+
+    try:
+        lock = locks.load(project.lock, project.shown(project.lock))
+    except PatchkitError as error:
+        return list(error.findings)
+    return check_files(project, lock) if lock else []
+
+
+def _regen(
+    project: Project,
+    overrides: dict[str, str],
+    check: bool,
+    modules: Sequence[str],
+    options: SourceOptions | None,
+    full: bool,
+    jobs: int | None,
+    progress: Progress | None,
+) -> Report:
+    if not check:
+        from afd_patchkit.store import recover
+
+        recover(project.generated)
+    lock = locks.load(project.lock, project.shown(project.lock))
+    inputs = current_inputs(project)
+    if lock is not None and not full and not modules:
+        quick = _shortcut(project, lock, inputs, overrides, check=check)
+        if quick is not None:
+            return quick
+    from afd_patchkit.generate import generate_all
+
+    return generate_all(
+        project,
+        lock,
+        inputs,
+        overrides=overrides,
+        check=check,
+        modules=modules,
+        options=options,
+        jobs=jobs,
+        progress=progress,
+    )
+
+
+def _shortcut(
+    project: Project, lock: locks.Lock, inputs: Mapping[str, str], overrides: Mapping[str, str], *, check: bool
+) -> Report | None:
+    """The report when digests prove that regeneration would change nothing; None when they do not."""
+    if lock.get("engine") != ENGINE or lock.get("tool") != __version__ or lock.get("overrides") or lock.get("warnings"):
+        return None  # warnings are shown on every run until a person has dealt with them
+    pinned = {name: pin["version"] for name, pin in lock["pins"].items()}
+    distributions = {pin["distribution"]: pin["version"] for pin in lock["pins"].values() if pin["role"] == "target"}
+    if any((pinned.get(name) or distributions.get(name)) != version for name, version in overrides.items()):
+        return None
+    if stale_inputs(lock, inputs):
+        return None
+    findings = check_files(project, lock, complete=not check)
+    if findings and not check:
+        return None
+    return Report(tuple(findings), tuple(locked_reports(lock)), shortcut=True)
+
+
+def locked_reports(lock: Mapping[str, Any]) -> list[ModuleReport]:
+    """One line per module from the lock alone."""
+    return [
+        ModuleReport(
+            module=name,
+            status="unchanged" if "sha256" in found else "retired",
+            retired=tuple(f"{name}::{entry}" for entry in found.get("retired", ())),
+            **found["counts"],
+        )
+        for name, found in sorted(lock["modules"].items())
+    ]
+
+
+def load_project(start: Path | None = None) -> Project:
+    """The project that `start` lies in; see `afd_patchkit.project.load_project`."""
+    from afd_patchkit.project import load_project as load
+
+    return load(start)
+
+
+def check(project: Project, **arguments: Any) -> Report:
+    """`regen` that writes nothing and reports every difference to lock and files."""
+    return regen(project, check=True, **arguments)

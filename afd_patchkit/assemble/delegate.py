@@ -1,0 +1,108 @@
+"""Delegates: upstream's signature around a body of our own that calls the original."""
+
+from __future__ import annotations
+
+import ast
+
+from afd_patchkit.delta.buffer import Buffer, indent_code
+from afd_patchkit.delta.place import Place
+from afd_patchkit.errors import ManifestError
+from afd_patchkit.manifest.model import Code, Entry
+from afd_patchkit.names.model import ImportNeed
+from afd_patchkit.review.finding import finding
+from afd_patchkit.source.locate import FunctionNode, Symbol, dotted
+from afd_patchkit.source.text import Span, Text
+
+ORIGINAL = "__original__"
+# these decide how a method is called; all others are applied by the original that the delegate calls
+_DESCRIPTORS = ("staticmethod", "classmethod", "property")
+
+
+def delegate_text(entry: Entry, symbol: Symbol, group: str | None, ref: str) -> tuple[Buffer, tuple[ImportNeed, ...]]:
+    """The delegate's text, dedented, and what its call of the original needs.
+
+    `__original__` in the body is the original; `__original__(...)`, with a literal `...`, forwards all parameters by
+    name.
+
+    Raises:
+        ManifestError: the symbol is no function, or `via: super` stands outside a class (PK019).
+    """
+    node = symbol.node
+    assert entry.body is not None
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        raise _error(entry, ref, f"{symbol.reference} is not a function")
+    if entry.via == "super" and group is None:
+        raise _error(entry, ref, "`via: super` needs a class: put the entry into a `class` group")
+    file, place = symbol.file, Place(symbol.file)
+    header = Buffer()
+    for decorator in node.decorator_list:
+        if dotted(decorator) in _DESCRIPTORS:
+            line = file.starts[decorator.lineno - 1]
+            header += Buffer.verbatim(file, Span(line, place.line_end(line) + 1))
+    start = file.node_span(node).start
+    colon = place.colon(node, node.body)
+    header += Buffer.verbatim(file, Span(place.line_start(start), colon))
+    header = header.reindent(symbol.indent, "")
+    original, needs = _original(entry, symbol, node, group)
+    body = _body(entry.body, original, node, bound=bool(symbol.classes))
+    return header + Buffer.emitted("\n" + indent_code(body, "    ") + "\n", (), "owned"), needs
+
+
+def _error(entry: Entry, ref: str, message: str) -> ManifestError:
+    return ManifestError(finding("PK019", message, entry=ref, manifest=entry.where))
+
+
+def _original(
+    entry: Entry, symbol: Symbol, node: FunctionNode, group: str | None
+) -> tuple[str, tuple[ImportNeed, ...]]:
+    if entry.via == "super":
+        first = _first_argument(node)
+        kind = {dotted(d) for d in node.decorator_list}
+        if "staticmethod" in kind or first is None:
+            return f"super({group}, {group}).{symbol.name}", ()
+        return f"super({group}, {first}).{symbol.name}", ()
+    alias = "_" + symbol.file.module.replace(".", "_")
+    return f"{alias}.{symbol.qualname}", (ImportNeed(symbol.file.module, None, alias),)
+
+
+def _first_argument(node: FunctionNode) -> str | None:
+    arguments = [*node.args.posonlyargs, *node.args.args]
+    return arguments[0].arg if arguments else None
+
+
+def _body(code: Code, original: str, node: FunctionNode, *, bound: bool) -> str:
+    text = code.text.strip("\n").rstrip()
+    plain = Text(text.encode())
+    changes: list[tuple[Span, str]] = []
+    forwards_self = original.startswith("super(")
+    for call in ast.walk(ast.parse(text)):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == ORIGINAL:
+            literal = len(call.args) == 1 and not call.keywords and isinstance(call.args[0], ast.Constant)
+            if literal and call.args[0].value is Ellipsis:  # type: ignore[attr-defined]
+                arguments = _forwarded(node, skip_first=forwards_self and bound)
+                changes.append((plain.node_span(call.args[0]), arguments))
+        if isinstance(call, ast.Name) and call.id == ORIGINAL:
+            changes.append((plain.node_span(call), original))
+    data = plain.data
+    for span, new in sorted(changes, reverse=True):
+        data = data[: span.start] + new.encode() + data[span.end :]
+    return data.decode()
+
+
+def _forwarded(node: FunctionNode, *, skip_first: bool) -> str:
+    """All parameters, by name where Python allows it."""
+    positional = {a.arg for a in node.args.posonlyargs}
+    static = any(dotted(d) == "staticmethod" for d in node.decorator_list)
+    skip = 0 if static or not skip_first else 1
+    out: list[str] = []
+    plain = [a.arg for a in [*node.args.posonlyargs, *node.args.args]][skip:]
+    for name in plain:
+        # behind *args a keyword would meet the same parameter twice
+        by_position = name in positional or node.args.vararg is not None
+        out.append(name if by_position else f"{name}={name}")
+    if node.args.vararg:
+        out.append(f"*{node.args.vararg.arg}")
+    out += [f"{a.arg}={a.arg}" for a in node.args.kwonlyargs]
+    if node.args.kwarg:
+        out.append(f"**{node.args.kwarg.arg}")
+    return ", ".join(out)

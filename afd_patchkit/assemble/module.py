@@ -1,0 +1,412 @@
+"""Generate one module: its live entries, imports, header; prove that it compiles and that every name resolves."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from afd_patchkit.assemble.comments import entry_header, file_header
+from afd_patchkit.assemble.delegate import delegate_text
+from afd_patchkit.assemble.entry import (
+    GeneratedEntry,
+    Setting,
+    edit_names,
+    generate_copy,
+    put_in_place,
+    rename,
+    resolve,
+)
+from afd_patchkit.assemble.imports import Part, manifest_imports, read_part
+from afd_patchkit.assemble.outline import outline
+from afd_patchkit.assemble.probes import first_that_holds
+from afd_patchkit.assemble.workspace import Workspace
+from afd_patchkit.delta.buffer import Buffer, Run
+from afd_patchkit.errors import DeltaError, ManifestError, PatchkitError
+from afd_patchkit.manifest.model import ClassGroup, Entry, Manifest, Probe
+from afd_patchkit.names.model import ImportNeed, NamePlan
+from afd_patchkit.names.modules import merge_imports, render_imports
+from afd_patchkit.names.scopes import free_occurrences
+from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
+from afd_patchkit.source.text import SourceFile, Text
+
+
+@dataclass(frozen=True)
+class Retired:
+    """An entry that is not generated because its removal condition holds."""
+
+    entry: Entry
+    ref: str
+    name: str
+    probe: Probe
+
+
+@dataclass(frozen=True)
+class GeneratedModule:
+    """One module, in memory.
+
+    Attributes:
+        manifest: what it was generated from.
+        buffer: its text with origins; empty when wholly retired.
+        entries: what it holds, in order.
+        retired: what it does not hold any more.
+        files: upstream files that went into it.
+        parts: owned files that went into it.
+        findings: what does not stop generation.
+    """
+
+    manifest: Manifest
+    buffer: Buffer
+    entries: tuple[GeneratedEntry, ...]
+    retired: tuple[Retired, ...]
+    files: tuple[SourceFile, ...]
+    parts: tuple[Part, ...]
+    findings: tuple[Finding, ...]
+    text: str = field(default="")
+    outline: str = field(default="")
+
+    @property
+    def wholly_retired(self) -> bool:
+        """Whether nothing is left to generate."""
+        return not self.entries
+
+
+def module_name(package: str, module: str) -> str:
+    """Dotted name of a generated module."""
+    return f"{package}.{module.removesuffix('.py').replace('/', '.')}"
+
+
+class ModuleMaker:
+    """Generates one module of a project.
+
+    Args:
+        manifest: what to generate.
+        workspace: the upstreams.
+        package: generated import package.
+        marker: comment prefix of fences.
+        folder: the manifest's folder, for parts.
+        shown: gives the path of a file as the user would type it.
+    """
+
+    def __init__(
+        self, manifest: Manifest, workspace: Workspace, *, package: str, marker: str, folder: Path, root: Path
+    ) -> None:
+        self.manifest, self.workspace = manifest, workspace
+        self.package, self.marker, self.folder, self.root = package, marker, folder, root
+        self.dotted = module_name(package, manifest.module)
+        self.problems: list[Finding] = []
+        self.parts: dict[str, Part] = {}
+
+    def make(self) -> GeneratedModule:
+        """Generate the module.
+
+        Raises:
+            PatchkitError: with the findings of all its entries.
+        """
+        live, retired = self._split()
+        self.imports = manifest_imports(self.manifest.imports)
+        self._read_parts(entry for entry, _ in live)
+        provided = self._provided(live)
+        generated: list[tuple[GeneratedEntry, ClassGroup | None]] = []
+        errors: list[PatchkitError] = []
+        for entry, group in live:
+            try:
+                generated.append((self._entry(entry, group, provided), group))
+            except PatchkitError as error:
+                errors.append(type(error)(*(f.at(entry=self._ref(entry, group), manifest=entry.where) for f in error.findings)))
+        problems = [f for error in errors for f in error.findings] + self._needs_retired(live, retired)
+        if problems:
+            worst = max(errors, key=lambda e: e.exit_code, default=DeltaError(*problems))
+            raise type(worst)(*problems)
+        return self._assembled(generated, retired)
+
+    # ---- entries ----------------------------------------------------------------------------------------------
+
+    def _ref(self, entry: Entry, group: ClassGroup | None) -> str:
+        name = entry.generated_name or entry.part or "?"
+        return f"{self.manifest.module}::{group.name + '.' if group else ''}{name}"
+
+    def _split(self) -> tuple[list[tuple[Entry, ClassGroup | None]], list[Retired]]:
+        live: list[tuple[Entry, ClassGroup | None]] = []
+        retired: list[Retired] = []
+        targets = self.workspace.targets()
+        for entry, group in self.manifest.all_entries():
+            probe = first_that_holds(self.conditions(entry), targets)
+            if probe is None:
+                live.append((entry, group))
+            else:
+                ref = self._ref(entry, group)
+                retired.append(Retired(entry, ref, ref.partition("::")[2], probe))
+        return live, retired
+
+    def conditions(self, entry: Entry) -> tuple[Probe, ...]:
+        """The removal conditions that count for `entry`."""
+        return entry.remove_when or self.manifest.remove_when
+
+    def _needs_retired(self, live: Sequence[tuple[Entry, ClassGroup | None]], retired: Sequence[Retired]) -> list[Finding]:
+        gone = {r.name for r in retired} | {r.ref for r in retired}
+        return [
+            finding(
+                "PK230",
+                f"{self._ref(entry, group)} depends on {name}, which is retired on this target",
+                entry=self._ref(entry, group),
+                manifest=entry.where,
+                help="Give both the same removal condition, or make this entry stand without the other.",
+            )
+            for entry, group in live
+            for name in entry.depends_on
+            if name in gone
+        ]
+
+    def _read_parts(self, entries: Iterator[Entry]) -> None:
+        for entry in entries:
+            if entry.part is None or entry.part in self.parts:
+                continue
+            path = self.folder / entry.part
+            shown = path.relative_to(self.root).as_posix()
+            try:
+                data = path.read_bytes()
+                text = data.decode("utf-8").replace("\r\n", "\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ManifestError(
+                    finding("PK024", f"the part {shown} cannot be read: {error}", manifest=entry.where)
+                ) from error
+            self.parts[entry.part] = read_part(text, shown, self.dotted)
+
+    def _provided(self, live: Sequence[tuple[Entry, ClassGroup | None]]) -> dict[str, str]:
+        names: dict[str, str] = {need.bound: need.statement() for need in self.imports}
+        for entry, group in live:
+            if group is not None:
+                names[group.name] = f"class {group.name} of this module"
+            elif entry.part is None and entry.generated_name:
+                names[entry.generated_name] = f"entry {entry.generated_name} of this module"
+        for part in self.parts.values():
+            names |= {name: f"defined in {part.path}" for name in part.names}
+            names |= {need.bound: need.statement() for need in part.needs if need.guard == "none"}
+        return names
+
+    def _entry(self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str]) -> GeneratedEntry:
+        ref = self._ref(entry, group)
+        if entry.kind == "owned":
+            return self._owned(entry, ref)
+        pin = entry.pin or self.manifest.pin
+        assert pin is not None
+        assert entry.symbol is not None
+        source, target = self.workspace.upstream(pin), self.workspace.target_of(pin)
+        module, qualname = parse_reference(entry.symbol.text, entry.symbol.position)
+        symbol = find_symbol(source.read(module), qualname, branch=entry.branch)
+        setting = Setting(
+            entry=ref,
+            module=self.dotted,
+            group=group.name if group else None,
+            provided=provided,
+            marker=self.marker,
+            pin_text=self.workspace.describe(pin),
+            read=self.workspace.read,
+            removal=self.conditions(entry),
+        )
+        if entry.kind == "delegate":
+            return self._delegate(entry, symbol, setting, group, pin)
+        return generate_copy(entry, symbol, source, target, setting)
+
+    def _delegate(
+        self, entry: Entry, symbol: Symbol, setting: Setting, group: ClassGroup | None, pin: str
+    ) -> GeneratedEntry:
+        body, needs = delegate_text(entry, symbol, group.name if group else None, setting.entry)
+        name = entry.name or symbol.name
+        if name != symbol.name:
+            body = rename(body, symbol.name, name)
+        source = self.workspace.upstream(pin)
+        provided = {**setting.provided, **{need.bound: need.statement() for need in needs}}
+        inner = Setting(**{**setting.__dict__, "provided": provided})
+        plan = resolve(entry, symbol, body, {}, source, self.workspace.target_of(pin), inner, name)
+        plan = NamePlan(**{**plan.__dict__, "imports": (*plan.imports, *needs)})
+        body, spans = edit_names(body, plan, symbol.file)
+        body = put_in_place(body, "    " if group else "", symbol)
+        note = "matches upstream; no added parameters."
+        header = entry_header(
+            entry,
+            source=f"{symbol.file.path}, {symbol.qualname}; {setting.pin_text}",
+            signature=note,
+            rebindings=plan.rebindings,
+            renamed=(symbol.name, name) if name != symbol.name else None,
+            removal=setting.removal,
+        )
+        findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in plan.findings)
+        return GeneratedEntry(
+            entry, setting.entry, name, symbol, None, plan, tuple(header), body, tuple(spans), note, findings
+        )
+
+    def _owned(self, entry: Entry, ref: str) -> GeneratedEntry:
+        assert entry.part is not None
+        part = self.parts[entry.part]
+        if entry.name is not None and entry.name not in part.names:
+            raise ManifestError(
+                finding(
+                    "PK019",
+                    f"{part.path} does not define {entry.name}",
+                    manifest=entry.where,
+                    help=f"It defines: {', '.join(sorted(part.names)) or 'nothing'}.",
+                )
+            )
+        watched = tuple(self._watched(entry))
+        header = entry_header(
+            entry, source=None, signature=None, rebindings={}, renamed=None, removal=self.conditions(entry)
+        )
+        first = next(e for e, _ in self.manifest.all_entries() if e.part == entry.part)
+        body = Buffer.emitted(part.body, (), "owned") if first is entry else Buffer()
+        return GeneratedEntry(
+            entry, ref, entry.name or entry.part, None, None, None, tuple(header), body, watched=watched
+        )
+
+    def _watched(self, entry: Entry) -> Iterator[Symbol]:
+        """The symbols an owned entry mirrors: on the target, or on the donor when the target lacks them."""
+        for code in entry.watch:
+            module, qualname = parse_reference(code.text, code.position)
+            candidates = list(self.workspace.providers(module.split(".")[0]))
+            upstream = next((u for u in candidates if module in u.modules()), None)
+            if upstream is None:
+                raise DeltaError(
+                    finding("PK205", f"no pin has a module {module}", manifest=code.position, help="Correct `watch`.")
+                )
+            yield find_symbol(upstream.read(module), qualname)
+
+    # ---- the module -------------------------------------------------------------------------------------------
+
+    def _assembled(
+        self, generated: Sequence[tuple[GeneratedEntry, ClassGroup | None]], retired: Sequence[Retired]
+    ) -> GeneratedModule:
+        entries = tuple(g for g, _ in generated)
+        files = {g.symbol.file.path: g.symbol.file for g in entries if g.symbol is not None}
+        for g in entries:
+            if g.applied is not None:
+                files |= {file.path: file for file, _ in g.applied.taken.values()}
+        findings = [f for g in entries for f in g.findings]
+        if not entries:
+            return GeneratedModule(self.manifest, Buffer(), (), tuple(retired), (), (), tuple(findings))
+        block, more = self._import_block(entries)
+        findings += more
+        pins = sorted({g.entry.pin or self.manifest.pin or "" for g in entries if g.symbol is not None})
+        header = file_header(
+            manifest=self.manifest.path,
+            summary=self.manifest.summary,
+            module=self.manifest.module,
+            pins=[self.workspace.describe(pin) for pin in pins],
+            files=files.values(),
+        )
+        top = "\n".join(header) + "\n" + (f"\n{block.strip()}\n" if block.strip() else "")
+        buffer = Buffer.emitted(top, (), "owned") + Buffer(self._bodies(generated))
+        text = buffer.text
+        self._prove(text, {part.path: part for part in self.parts.values()})
+        return GeneratedModule(
+            self.manifest,
+            buffer,
+            entries,
+            tuple(retired),
+            tuple(files.values()),
+            tuple(self.parts.values()),
+            tuple(findings),
+            text,
+            outline(buffer),
+        )
+
+    def _import_block(self, entries: Sequence[GeneratedEntry]) -> tuple[str, list[Finding]]:
+        extra = [*self.imports, *(need for part in self.parts.values() for need in part.needs)]
+        plans = [g.plan for g in entries if g.plan is not None]
+        own = NamePlan(
+            imports=tuple(extra),
+            future_annotations=any(part.future_annotations for part in self.parts.values()),
+            label=f"{self.manifest.module} (manifest imports and parts)",
+        )
+        needs, statements, future, findings = merge_imports([*plans, own], self.manifest.where)
+        return render_imports(needs, statements, future=future, first_party=self.package), findings
+
+    def _bodies(self, generated: Sequence[tuple[GeneratedEntry, ClassGroup | None]]) -> Iterator[Run]:
+        group: ClassGroup | None = None
+        for entry, owner in generated:
+            if owner is not None and owner is not group:
+                yield Run("\n\n" + _class_header(owner), None, 0, (), "owned")
+            elif owner is None:
+                yield Run("\n\n", None, 0, (), "owned")
+            else:
+                yield Run("\n", None, 0, (), "owned")
+            indent = "    " if owner is not None else ""
+            yield Run("".join(f"{indent}{line}\n" for line in entry.header), None, 0, (), "owned")
+            yield from entry.body.runs
+            group = owner
+
+    def _prove(self, text: str, parts: Mapping[str, Part]) -> None:
+        """Invariant 7: the module compiles and every free name in it resolves."""
+        try:
+            tree = ast.parse(text)
+            compile(text, self.manifest.module, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            line = (text.split("\n") + [""])[max(0, (error.lineno or 1) - 1)]
+            raise DeltaError(
+                finding(
+                    "PK231",
+                    f"{self.manifest.module} does not compile with these deltas: {error.msg}",
+                    manifest=self.manifest.where,
+                    generated=Position(self.manifest.module, error.lineno or 0, error.offset or 0),
+                    details=(line.strip(),),
+                    help="A delta's code fits the pattern but not the place: look at the line above.",
+                )
+            ) from error
+        plain = Text(text.encode())
+        bound = _module_names(tree)
+        unknown: dict[str, int] = {}
+        for occurrence in free_occurrences(tree.body, plain):
+            if occurrence.name not in bound and not hasattr(builtins, occurrence.name):
+                unknown.setdefault(occurrence.name, plain.line_of(occurrence.span.start))
+        implicit = {"__name__", "__file__", "__doc__", "__package__", "__spec__", "__loader__", "__builtins__"}
+        found = [
+            finding(
+                "PK310",
+                f"nothing in {self.manifest.module} binds `{name}`",
+                manifest=self.manifest.where,
+                generated=Position(self.manifest.module, line),
+                help="Import it in the manifest's `imports`, or correct the delta or part that uses it.",
+            )
+            for name, line in sorted(unknown.items())
+            if name not in implicit
+        ]
+        if found:
+            raise DeltaError(*found)
+
+
+def _class_header(group: ClassGroup) -> str:
+    bases = ", ".join(base.text.strip() for base in group.bases)
+    lines = [f"@{decorator.text.strip().removeprefix('@')}\n" for decorator in group.decorators]
+    lines.append(f"class {group.name}({bases}):\n" if bases else f"class {group.name}:\n")
+    if group.doc:
+        doc = group.doc.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+        body = "\n".join(("    " + line).rstrip() for line in doc.split("\n")).strip()
+        lines.append(f'    """{body}"""\n')
+        lines.append("\n")
+    return "".join(lines)
+
+
+def _module_names(tree: ast.Module) -> set[str]:
+    """Every name that module-level code binds, in any branch."""
+    names: set[str] = set()
+    stack: list[ast.AST] = list(tree.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {a.asname or a.name.split(".")[0] for a in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            names.add(node.name)
+        if not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            stack += ast.iter_child_nodes(node)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            names |= set(node.names)
+    return names

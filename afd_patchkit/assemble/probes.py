@@ -1,0 +1,64 @@
+"""Removal conditions, judged statically on a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from afd_patchkit.delta.patterns import compile_pattern, find_all
+from afd_patchkit.errors import DeltaError
+from afd_patchkit.manifest.model import Code, InPattern, Probe
+from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
+from afd_patchkit.upstream.base import Upstream
+
+Targets = Mapping[str, Upstream]
+"""Import package (`vllm`) to the upstream that provides it on the target."""
+
+
+def holds(probe: Probe, targets: Targets) -> bool:
+    """Whether `probe` is true on the targets.
+
+    `defines S` and `contains {in: S}` are false when S's module does not exist there; `missing` and `absent` are true.
+
+    Raises:
+        ManifestError: a reference or pattern is malformed.
+        UpstreamError: a module that exists cannot be read.
+    """
+    if probe.defines is not None:
+        return lookup(probe.defines, targets) is not None
+    if probe.missing is not None:
+        return lookup(probe.missing, targets) is None
+    if probe.contains is not None:
+        return _contains(probe.contains, targets)
+    if probe.absent is not None:
+        return not _contains(probe.absent, targets)
+    if probe.any is not None:
+        return any(holds(p, targets) for p in probe.any)
+    return all(holds(p, targets) for p in probe.all or ())
+
+
+def first_that_holds(probes: Sequence[Probe], targets: Targets) -> Probe | None:
+    """The first probe that is true: any one is enough to retire an entry."""
+    return next((probe for probe in probes if holds(probe, targets)), None)
+
+
+def lookup(reference: Code, targets: Targets) -> Symbol | None:
+    """The symbol on the targets, or None; a name with several definitions counts as defined."""
+    module, qualname = parse_reference(reference.text, reference.position)
+    upstream = targets.get(module.split(".")[0])
+    if upstream is None or module not in upstream.modules():
+        return None
+    file = upstream.read(module)
+    try:
+        return find_symbol(file, qualname)
+    except DeltaError as error:
+        if error.findings[0].code == "PK206":
+            return find_symbol(file, qualname, branch=1)
+        return None
+
+
+def _contains(test: InPattern, targets: Targets) -> bool:
+    symbol = lookup(test.in_, targets)
+    if symbol is None:
+        return False
+    pattern = compile_pattern(test.pattern, "auto")
+    return any(find_all(pattern, node, symbol.file) for node in symbol.nodes)

@@ -1,0 +1,550 @@
+"""The slow half of `regen` and `check`: generate every module into memory, then write or compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from afd_patchkit import __version__
+from afd_patchkit import lock as locks
+from afd_patchkit.api import ENGINE, Progress
+from afd_patchkit.assemble.module import ModuleMaker
+from afd_patchkit.assemble.record import ModuleResult, record
+from afd_patchkit.assemble.workspace import Workspace, import_packages
+from afd_patchkit.compare import check_files, module_path, outline_path, package_inits, stale_inputs
+from afd_patchkit.errors import ManifestError, PatchkitError
+from afd_patchkit.manifest.load import load_manifests
+from afd_patchkit.manifest.model import Manifest, Pin, Pins
+from afd_patchkit.project import Project
+from afd_patchkit.report import ModuleReport, PinReport, Report
+from afd_patchkit.review.finding import Finding, Position, Severity, finding
+from afd_patchkit.source.locate import parse_reference
+from afd_patchkit.upstream.base import Artifact
+from afd_patchkit.upstream.resolve import open_upstream, pin_report
+from afd_patchkit.upstream.settings import SourceOptions
+from afd_patchkit.upstream.verified import SourceUpstream
+
+if TYPE_CHECKING:
+    from afd_patchkit.lock import Lock
+
+_PARALLEL_FROM = 400  # entries; below, starting workers costs more than they save
+
+
+def generate_all(
+    project: Project,
+    lock: Lock | None,
+    inputs: Mapping[str, str],
+    *,
+    overrides: Mapping[str, str],
+    check: bool,
+    modules: Sequence[str],
+    options: SourceOptions | None,
+    jobs: int | None,
+    progress: Progress | None,
+) -> Report:
+    """Generate into memory; write unless `check` or an error says no.
+
+    Raises:
+        PatchkitError: pins, manifests or lock are unusable as a whole.
+    """
+    loaded = load_manifests(project)
+    pins, moved = _overridden(loaded.pins, overrides)
+    chosen = _chosen(loaded.manifests, modules)
+    opener = _Opener(options or SourceOptions(), lock, pins)
+    workspace = Workspace(pins, opener)
+    results = _generate(project, workspace, chosen, opener, jobs, progress)
+    findings = [f for result in results for f in result.findings]
+    new = build_lock(project, lock if modules else None, lock, inputs, pins, results, opener, moved)
+    findings += _other_tool(project, lock)
+    failed = any(r.failed for r in results)
+    changed = _moved_entries(lock, results, moved) if moved else []
+    findings += changed
+    pin_reports = opener.reports()
+    if check:
+        findings += _compare(project, lock, new, inputs, results, modules)
+        status = {r.module: _status(project, lock, r) for r in results}
+        return Report(_unique(findings), _reports(results, status), pin_reports)
+    if failed or changed or any(f.severity is Severity.ERROR for f in findings):
+        findings += _hand_edits(project, lock, results)
+        return Report(_unique(findings), _reports(results, {}), pin_reports)
+    written, removed = _write(project, lock, new, results, complete=not modules)
+    status = {r.module: "written" if _touched(project, r, written) else "unchanged" for r in results}
+    return Report(_unique(findings), _reports(results, status), pin_reports, tuple(written), tuple(removed))
+
+
+def _unique(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(dict.fromkeys(findings))
+
+
+def _hand_edits(project: Project, lock: Lock | None, results: Sequence[ModuleResult]) -> list[Finding]:
+    """When nothing can be written, say at least what else is wrong."""
+    return [f for f in check_files(project, lock) if f.code == "PK102"] if lock else []
+
+
+# ---- what to generate from ----------------------------------------------------------------------------------------
+
+
+def _overridden(pins: Pins, overrides: Mapping[str, str]) -> tuple[Pins, dict[str, str]]:
+    """The pins with other versions or commits; the second result names those that really moved.
+
+    Raises:
+        ManifestError: an override names no pin (PK091).
+    """
+    changed = dict(pins.pins)
+    moved: dict[str, str] = {}
+    for name, version in overrides.items():
+        found = [n for n, p in pins.pins.items() if n == name and p.role == "target"] or [
+            n for n, p in pins.pins.items() if p.distribution == name and p.role == "target"
+        ] or [n for n in pins.pins if n == name]
+        if not found:
+            raise ManifestError(
+                finding(
+                    "PK091",
+                    f"no pin or distribution is named {name}",
+                    help=f"Pins: {', '.join(sorted(pins.pins))}.",
+                )
+            )
+        pin = pins.pins[found[0]]
+        new = _moved_pin(pin, version)
+        if new != pin:
+            changed[found[0]] = new
+            moved[found[0]] = version
+    return pins.model_copy(update={"pins": changed}), moved
+
+
+def _moved_pin(pin: Pin, version: str) -> Pin:
+    commit = len(version) == 40 and all(c in "0123456789abcdef" for c in version)
+    if commit and pin.git is not None:
+        if pin.git.commit == version:
+            return pin
+        return pin.model_copy(update={"git": pin.git.model_copy(update={"commit": version}), "commit": None})
+    return pin if version == pin.version else pin.model_copy(update={"version": version, "commit": None, "git": None})
+
+
+def _chosen(manifests: Sequence[Manifest], modules: Sequence[str]) -> list[Manifest]:
+    """The manifests that the user named; all when none.
+
+    Raises:
+        ManifestError: a name fits no module (PK092).
+    """
+    if not modules:
+        return list(manifests)
+    chosen: list[Manifest] = []
+    for wanted in modules:
+        plain = wanted.removesuffix(".py").replace(".", "/")
+        found = [
+            m for m in manifests
+            if m.module.removesuffix(".py") == plain
+            or m.module.removesuffix(".py").endswith("/" + plain)
+            or m.module.startswith(plain + "/")
+            or m.path == wanted
+        ]  # fmt: skip
+        if not found:
+            raise ManifestError(
+                finding("PK092", f"no module is named {wanted}", help=f"Modules: {', '.join(m.module for m in manifests)}.")
+            )
+        chosen += [m for m in found if m not in chosen]
+    return chosen
+
+
+class _Opener:
+    """Opens each pin once, with what the lock knows of it."""
+
+    def __init__(self, options: SourceOptions, lock: Lock | None, pins: Pins) -> None:
+        self.options, self.lock, self.pins = options, lock, pins
+        self.opened: dict[str, SourceUpstream] = {}
+
+    def __call__(self, name: str, pin: Pin) -> SourceUpstream:
+        upstream = self.opened.get(name)
+        if upstream is None:
+            known = self.known(name)
+            artifact = None
+            files: dict[str, str] = {}
+            if known is not None:
+                files = {path: found["raw"] for path, found in known["files"].items()}
+                if known["artifact"]["sha256"] and name not in self.options.sources:
+                    artifact = Artifact(**known["artifact"])
+            upstream = open_upstream(name, pin, self.options, locked=files, locked_artifact=artifact)
+            self.opened[name] = upstream
+        return upstream
+
+    def known(self, name: str) -> Mapping[str, Any] | None:
+        """The lock's record of the pin, if it is the same release."""
+        record_ = (self.lock or {}).get("pins", {}).get(name)
+        pin = self.pins.pins[name]
+        if record_ and record_["version"] == pin.version and record_["distribution"] == pin.distribution:
+            same_commit = record_.get("git") == (pin.git.commit if pin.git else None)
+            return record_ if same_commit else None  # type: ignore[no-any-return]
+        return None
+
+    def reports(self) -> tuple[PinReport, ...]:
+        """What each opened pin was read from."""
+        return tuple(pin_report(self.opened[name]) for name in sorted(self.opened))
+
+
+# ---- generation ---------------------------------------------------------------------------------------------------
+
+
+def _generate(
+    project: Project,
+    workspace: Workspace,
+    manifests: Sequence[Manifest],
+    opener: _Opener,
+    jobs: int | None,
+    progress: Progress | None,
+) -> list[ModuleResult]:
+    _prefetch(workspace, manifests, opener)
+    if progress:
+        progress.start(len(manifests))
+    entries = sum(1 for m in manifests for _ in m.all_entries())
+    count = jobs or (2 if entries >= _PARALLEL_FROM else 1)
+    results: list[ModuleResult] = []
+    try:
+        for result in _results(project, workspace, manifests, opener, min(count, len(manifests) or 1)):
+            results.append(result)
+            if progress:
+                progress.advance(1)
+    finally:
+        if progress:
+            progress.done()
+    return results
+
+
+def _results(
+    project: Project, workspace: Workspace, manifests: Sequence[Manifest], opener: _Opener, jobs: int
+) -> Iterator[ModuleResult]:
+    if jobs == 1:
+        for manifest in manifests:
+            yield make_module(project, workspace, manifest)
+        return
+    options = replace(opener.options, progress=None)
+    arguments = (project, workspace.pins, options, opener.lock)
+    with ProcessPoolExecutor(jobs, initializer=_start_worker, initargs=arguments) as pool:
+        yield from pool.map(_work, [m.path for m in manifests], chunksize=max(1, len(manifests) // (jobs * 8)))
+
+
+_worker: Callable[[str], ModuleResult] | None = None
+
+
+def _start_worker(project: Project, pins: Pins, options: SourceOptions, lock: Lock | None) -> None:
+    global _worker  # noqa: PLW0603 - the state of one worker process
+    manifests = {m.path: m for m in load_manifests(project).manifests}
+    workspace = Workspace(pins, _Opener(options, lock, pins))
+    _worker = lambda path: make_module(project, workspace, manifests[path])  # noqa: E731
+
+
+def _work(path: str) -> ModuleResult:
+    assert _worker is not None
+    return _worker(path)
+
+
+def make_module(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleResult:
+    """Generate one module; user errors become findings of a failed result."""
+    maker = ModuleMaker(
+        manifest,
+        workspace,
+        package=project.package,
+        marker=project.marker,
+        folder=(project.root / manifest.path).parent,
+        root=project.root,
+    )
+    try:
+        return record(maker.make())
+    except PatchkitError as error:
+        return ModuleResult(manifest.module, manifest.path, findings=error.findings, failed=True)
+
+
+def _prefetch(workspace: Workspace, manifests: Sequence[Manifest], opener: _Opener) -> None:
+    """Read all files that entries name in few requests; what else is needed comes one by one."""
+    wanted: dict[str, set[str]] = {}
+    for manifest in manifests:
+        for entry, _ in manifest.all_entries():
+            pin = entry.pin or manifest.pin
+            if entry.symbol is not None and pin is not None:
+                wanted.setdefault(pin, set()).add(parse_reference(entry.symbol.text)[0])
+    for pin, modules in wanted.items():
+        try:
+            upstream = opener(pin, workspace.pins.pins[pin])
+            known = (opener.known(pin) or {}).get("files", {})
+            upstream.read_many(sorted((modules | {_module_of(path) for path in known}) & set(upstream.modules())))
+        except PatchkitError:
+            continue  # the entry that needs it reports it, with its place
+
+
+def _module_of(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+# ---- the lock -------------------------------------------------------------------------------------------------
+
+
+def build_lock(
+    project: Project,
+    kept: Lock | None,
+    old: Lock | None,
+    inputs: Mapping[str, str],
+    pins: Pins,
+    results: Sequence[ModuleResult],
+    opener: _Opener,
+    moved: Mapping[str, str],
+) -> Lock:
+    """The lock of this run; modules that were not generated now are kept from `kept`."""
+    modules: dict[str, Any] = dict(kept["modules"]) if kept else {}
+    for result in results:
+        counts = {
+            "entries": result.entries,
+            "deltas": result.deltas,
+            "upstream_lines": result.upstream_lines,
+            "verbatim_lines": result.verbatim_lines,
+            "lines": result.text.count("\n"),
+            "files": sum(len(files) for files in result.files.values()),
+        }
+        modules[result.module] = {**result.lock, "counts": counts}
+    files: dict[str, dict[str, Any]] = {}
+    if kept:
+        files = {name: dict(found["files"]) for name, found in kept["pins"].items()}
+    for result in results:
+        for pin, used in result.files.items():
+            for path, (raw, text) in used.items():
+                files.setdefault(pin, {})[path] = {"raw": raw, "text": text}
+    lock: Lock = {
+        "schema": locks.SCHEMA,
+        "tool": __version__,
+        "engine": ENGINE,
+        "inputs": dict(inputs),
+        "pins": {name: _pin_record(name, pin, opener, files.get(name, {}), old) for name, pin in pins.pins.items()},
+        "modules": modules,
+        "warnings": sorted({f.code for r in results for f in r.findings if f.severity is Severity.WARNING}),
+    }
+    if moved:
+        lock["overrides"] = dict(moved)
+    return lock
+
+
+def _pin_record(name: str, pin: Pin, opener: _Opener, files: Mapping[str, Any], old: Lock | None) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "distribution": pin.distribution,
+        "version": pin.version,
+        "role": pin.role,
+        "packages": list(import_packages(pin)),
+        "files": dict(files),
+        "artifact": {"source": "none", "file": "", "sha256": None},
+    }
+    if pin.commit:
+        out["commit"] = pin.commit
+    if pin.git:
+        out["git"] = pin.git.commit
+    known = opener.known(name)
+    upstream = opener.opened.get(name)
+    if upstream is not None:
+        artifact = upstream.artifact
+        out["artifact"] = {"source": artifact.source, "file": artifact.file, "sha256": artifact.sha256}
+    if known is not None and known["artifact"]["sha256"]:
+        # the same release, proved file by file on reading: its artifact stays the identity, whatever was read now
+        out["artifact"] = dict(known["artifact"])
+    return out
+
+
+def _other_tool(project: Project, lock: Lock | None) -> list[Finding]:
+    if lock is None or lock.get("engine", ENGINE) <= ENGINE:
+        return []
+    return [
+        finding(
+            "PK107",
+            f"the lock was written by afd-patchkit {lock.get('tool')}, which is newer than this {__version__}",
+            generated=Position(project.shown(project.lock)),
+            help="Update afd-patchkit.",
+        )
+    ]
+
+
+def _moved_entries(lock: Lock | None, results: Sequence[ModuleResult], moved: Mapping[str, str]) -> list[Finding]:
+    """With another version than the pinned one: every entry whose upstream text or surroundings differ from the lock."""
+    found: list[Finding] = []
+    old = (lock or {}).get("modules", {})
+    for result in results:
+        known = old.get(result.module, {}).get("entries", {})
+        for name, entry in result.lock.get("entries", {}).items():
+            before = known.get(name)
+            if entry.get("pin") not in moved or (before and before.get("sha256") == entry["sha256"]):
+                continue
+            text = "is not in the lock" if before is None else "changed upstream"
+            found.append(
+                finding(
+                    "PK501",
+                    f"{entry['symbol']} {text} (pin {entry['pin']} at {moved[entry['pin']]})",
+                    entry=f"{result.module}::{name}",
+                    manifest=Position(result.manifest),
+                    upstream=Position(entry["file"], entry["lines"][0][0]),
+                    help="Nothing was written. Review the change before the pin moves.",
+                )
+            )
+    return found
+
+
+# ---- compare and write ----------------------------------------------------------------------------------------
+
+
+def _compare(
+    project: Project,
+    lock: Lock | None,
+    new: Lock,
+    inputs: Mapping[str, str],
+    results: Sequence[ModuleResult],
+    modules: Sequence[str],
+) -> list[Finding]:
+    shown = project.shown(project.lock)
+    if lock is None:
+        return [
+            finding("PK106", "there is no lock", generated=Position(shown), help="Run `afd-patchkit regen` and commit it.")
+        ]
+    found = check_files(project, lock)
+    if lock.get("tool") != new["tool"] or lock.get("engine") != new["engine"]:
+        found.append(
+            finding(
+                "PK107",
+                f"the lock was written by afd-patchkit {lock.get('tool')}, this is {__version__}",
+                generated=Position(shown),
+                help="Run `afd-patchkit regen` with the version that the project uses, and commit the lock.",
+            )
+        )
+    stale = stale_inputs(lock, inputs)
+    for result in results:
+        if result.failed:
+            continue
+        before = lock["modules"].get(result.module)
+        after = new["modules"][result.module]
+        if before != after:
+            found.append(_stale(project, result, before, after, stale))
+    if not modules:
+        found += [
+            finding(
+                "PK101",
+                f"the lock has a module {name} that no manifest describes",
+                generated=Position(shown),
+                help="Run `afd-patchkit regen`.",
+            )
+            for name in sorted(set(lock["modules"]) - set(new["modules"]))
+        ]
+    differing = [name for name, pin in new["pins"].items() if lock["pins"].get(name) != pin]
+    covered = {f.code for f in found} & {"PK101", "PK108"}
+    failed = any(r.failed for r in results)
+    if (differing or stale) and not covered and not failed and not modules:
+        what = f"pins {', '.join(sorted(differing))} differ" if differing else f"{', '.join(stale)} changed"
+        found.append(
+            finding("PK108", f"the lock is out of date: {what}", generated=Position(shown), help="Run `afd-patchkit regen`.")
+        )
+    return found
+
+
+def _stale(
+    project: Project, result: ModuleResult, before: Mapping[str, Any] | None, after: Mapping[str, Any], stale: Sequence[str]
+) -> Finding:
+    if before is None:
+        return finding(
+            "PK101", f"{result.module} is not in the lock", manifest=Position(result.manifest), help="Run `afd-patchkit regen`."
+        )
+    old, new = before.get("entries", {}), after.get("entries", {})
+    details = [f"entry {name}: new" for name in sorted(set(new) - set(old))]
+    details += [f"entry {name}: gone" for name in sorted(set(old) - set(new))]
+    for name in sorted(set(old) & set(new)):
+        if old[name].get("sha256") != new[name].get("sha256"):
+            details.append(f"entry {name}: upstream's {new[name].get('symbol')} differs from the lock")
+        elif old[name].get("watch") != new[name].get("watch"):
+            details.append(f"entry {name}: a watched upstream symbol changed")
+        elif old[name] != new[name]:
+            details.append(f"entry {name}: its generated text or records differ")
+    if before.get("retired") != after.get("retired"):
+        details.append("the retired entries differ")
+    watched = any("watched" in d for d in details)
+    mine = [name for name in stale if name == result.manifest or name in after.get("parts", ())]
+    reason = f"{', '.join(mine)} changed" if mine else "it would be generated differently"
+    return finding(
+        "PK109" if watched and not mine else "PK101",
+        f"{result.module} is out of date: {reason}",
+        manifest=Position(result.manifest),
+        generated=Position(project.shown(module_path(project, result.module))),
+        details=tuple(details),
+        help="Run `afd-patchkit regen` and commit lock and outlines.",
+    )
+
+
+def _status(project: Project, lock: Lock | None, result: ModuleResult) -> str:
+    if result.failed:
+        return "failed"
+    if result.wholly_retired:
+        return "retired"
+    before = (lock or {}).get("modules", {}).get(result.module, {})
+    return "unchanged" if before.get("sha256") == result.lock.get("sha256") else "differs"
+
+
+def _reports(results: Sequence[ModuleResult], status: Mapping[str, str]) -> tuple[ModuleReport, ...]:
+    return tuple(
+        ModuleReport(
+            module=r.module,
+            status="failed" if r.failed else "retired" if r.wholly_retired else status.get(r.module, "not written"),
+            entries=r.entries,
+            deltas=r.deltas,
+            upstream_lines=r.upstream_lines,
+            verbatim_lines=r.verbatim_lines,
+            lines=r.text.count("\n"),
+            files=sum(len(files) for files in r.files.values()),
+            retired=r.retired,
+        )
+        for r in results
+    )
+
+
+_INIT = b'"""Generated by afd-patchkit; do not edit."""\n'
+
+
+def _write(
+    project: Project, old: Lock | None, new: Lock, results: Sequence[ModuleResult], *, complete: bool
+) -> tuple[list[str], list[str]]:
+    """Write what changed; the two results are the written and the removed paths, as the user would type them."""
+    from afd_patchkit.store import exclusive, replace_files
+
+    wanted: dict[str, bytes] = {}
+
+    def put(path: Any, data: bytes) -> None:
+        wanted[path.relative_to(project.generated).as_posix()] = data
+
+    live = {name for name, found in new["modules"].items() if "sha256" in found}
+    for result in results:
+        if result.text:
+            put(module_path(project, result.module), result.text.encode())
+            put(outline_path(project, result.module), result.outline.encode())
+    for path in package_inits(project, dict.fromkeys(live)):
+        put(path, _INIT)
+    put(project.lock, locks.dumps(new))
+    with exclusive(project.generated):
+        removed = _leftovers(project, live)
+        changed = {name: data for name, data in wanted.items() if not _same(project, name, data)}
+        if changed or removed:
+            replace_files(project.generated, changed, removed)
+    prefix = project.shown(project.generated)
+    return [f"{prefix}/{name}" for name in sorted(changed)], [f"{prefix}/{name}" for name in sorted(removed)]
+
+
+def _same(project: Project, name: str, data: bytes) -> bool:
+    try:
+        return (project.generated / name).read_bytes() == data
+    except OSError:
+        return False
+
+
+def _leftovers(project: Project, live: set[str]) -> list[str]:
+    """Generated files that no manifest generates any more."""
+    from afd_patchkit.compare import _files
+
+    package = project.generated / project.package
+    keep = {module_path(project, n) for n in live} | set(package_inits(project, dict.fromkeys(live)))
+    keep |= {outline_path(project, n) for n in live}
+    found = [*_files(package, ".py"), *_files(project.generated / "outlines", ".outline")]
+    return [p.relative_to(project.generated).as_posix() for p in found if p not in keep]
+
+
+def _touched(project: Project, result: ModuleResult, written: Sequence[str]) -> bool:
+    return project.shown(module_path(project, result.module)) in written

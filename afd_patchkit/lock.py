@@ -1,0 +1,80 @@
+"""The lock: a committed record of every digest and signature, without upstream text. Cheap to import."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from afd_patchkit.errors import PatchkitError
+from afd_patchkit.review.finding import Position, finding
+
+SCHEMA = 1
+
+Lock = dict[str, Any]
+
+
+def digest(data: bytes) -> str:
+    """Hex SHA-256."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def short(text: str) -> str:
+    """Twelve hex digits of SHA-256, for lines."""
+    return digest(text.encode())[:12]
+
+
+def dumps(lock: Lock) -> bytes:
+    """The lock as bytes; the same lock gives the same bytes everywhere."""
+    return (json.dumps(lock, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+def load(path: Path, shown: str) -> Lock | None:
+    """The lock at `path`, or None when there is none.
+
+    Raises:
+        PatchkitError: it cannot be read or is not a lock (PK105).
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _broken(shown, str(error.strerror)) from error
+    try:
+        lock = json.loads(data)
+    except ValueError as error:
+        line = getattr(error, "lineno", 0)
+        raise _broken(shown, "it is not JSON (a merge conflict?)", line) from error
+    if not isinstance(lock, dict) or not isinstance(lock.get("modules"), dict) or not isinstance(lock.get("pins"), dict):
+        raise _broken(shown, "it is not a lock")
+    if lock.get("schema") != SCHEMA:
+        raise _broken(shown, f"its schema is {lock.get('schema')!r}, this tool writes {SCHEMA}")
+    return lock
+
+
+def _broken(shown: str, message: str, line: int = 0) -> PatchkitError:
+    return PatchkitError(
+        finding(
+            "PK105",
+            f"the lock cannot be used: {message}",
+            generated=Position(shown, line),
+            help="Restore it from version control, or write a new one with `afd-patchkit regen`.",
+        )
+    )
+
+
+def input_digests(root: Path, paths: list[Path]) -> dict[str, str]:
+    """Digest of every input file by its path below `root`; line ends do not count.
+
+    A missing file is left out.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        try:
+            data = path.read_bytes()
+        except OSError:
+            continue
+        found[path.relative_to(root).as_posix()] = digest(data.replace(b"\r\n", b"\n"))
+    return found
