@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from afd_patchkit.cli.session import Session
+    from afd_patchkit.lock import Lock
     from afd_patchkit.manifest.model import Pin
     from afd_patchkit.report import PinReport
     from afd_patchkit.review.finding import Finding
     from afd_patchkit.review.layout import Style
+    from afd_patchkit.upstream.base import Artifact
     from afd_patchkit.upstream.settings import SourceOptions
 
 
@@ -30,6 +32,7 @@ class PinFacts:
 
     name: str
     pin: Pin
+    locked: Artifact | None = None
     report: PinReport | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -46,18 +49,21 @@ def command(session: Session, names: tuple[str, ...], sources: Any, offline: boo
     Digests are identity, commits are evidence: a note says where the commit of pins.yaml and the one that the
     distribution names differ.
     """
+    from afd_patchkit.lock import load
     from afd_patchkit.manifest.load import load_manifests
     from afd_patchkit.report import Report
     from afd_patchkit.upstream.settings import SourceOptions
 
-    pins = load_manifests(session.load_project()).pins.pins
+    project = session.load_project()
+    pins = load_manifests(project).pins.pins
+    lock = load(project.lock, project.shown(project.lock))
     for name in names:
         if name not in pins:
             raise click.UsageError(f"pins.yaml has no pin {name!r}; it has {', '.join(pins)}.")
     paths = source_paths(sources)
     with progress_for(session) as bars:
         options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
-        facts = [open_pin(name, pin, options) for name, pin in pins.items() if not names or name in names]
+        facts = [open_pin(name, pin, options, lock) for name, pin in pins.items() if not names or name in names]
     report = Report(
         findings=tuple(item for fact in facts for item in fact.findings),
         pins=tuple(fact.report for fact in facts if fact.report is not None),
@@ -65,13 +71,15 @@ def command(session: Session, names: tuple[str, ...], sources: Any, offline: boo
     return session.report(report, text=lambda context: pins_text(facts, context.style))
 
 
-def open_pin(name: str, pin: Pin, options: SourceOptions) -> PinFacts:
-    """Open one pin and ask what it is; what goes wrong becomes its findings."""
+def open_pin(name: str, pin: Pin, options: SourceOptions, lock: Lock | None = None) -> PinFacts:
+    """Open one pin, as the lock has it, and ask what it is; what goes wrong becomes its findings."""
     from afd_patchkit.upstream.resolve import evidence, evidence_note, open_upstream, pin_report
 
-    facts = PinFacts(name, pin)
+    files, locked = locked_identity(name, pin, lock)
+    facts = PinFacts(name, pin, locked)
+    artifact = None if name in options.sources or locked is None or locked.sha256 is None else locked
     try:
-        upstream = open_upstream(name, pin, options)
+        upstream = open_upstream(name, pin, options, locked=files, locked_artifact=artifact)
         facts.evidence = evidence(upstream)
         note = evidence_note(upstream, pin)
         facts.findings = [*upstream.notes, *([note] if note else [])]
@@ -79,6 +87,19 @@ def open_pin(name: str, pin: Pin, options: SourceOptions) -> PinFacts:
     except UpstreamError as error:
         facts.findings = list(error.findings)
     return facts
+
+
+def locked_identity(name: str, pin: Pin, lock: Lock | None) -> tuple[dict[str, str], Artifact | None]:
+    """Digests of the pin's files and its artifact, if the lock is about this release."""
+    from afd_patchkit.upstream.base import Artifact
+
+    record = (lock or {}).get("pins", {}).get(name)
+    if record is None or (record["distribution"], record["version"]) != (pin.distribution, pin.version):
+        return {}, None
+    if record.get("git") != (pin.git.commit if pin.git else None):
+        return {}, None
+    artifact = Artifact(**record["artifact"]) if record["artifact"]["file"] else None
+    return {path: found["raw"] for path, found in record["files"].items()}, artifact
 
 
 def pins_text(facts: Sequence[PinFacts], style: Style) -> str:
@@ -98,16 +119,18 @@ def _rows(fact: PinFacts) -> list[tuple[str, str]]:
     from afd_patchkit.review.layout import human_bytes, plural
 
     rows = [("distribution", f"{fact.pin.distribution} {fact.pin.version}")]
-    if fact.report is None:
-        rows.append(("artifact", "cannot be had, see below"))
-    else:
-        artifact = fact.report
+    artifact = fact.report
+    if artifact is not None:
         cost = f", {human_bytes(artifact.bytes)} in {plural(artifact.requests, 'request')}" if artifact.requests else ""
         rows += [
             ("artifact", artifact.file),
             ("sha256", artifact.sha256 or "none"),
             ("read from", artifact.source + cost),
         ]
+    else:
+        if fact.locked is not None:
+            rows += [("artifact", f"{fact.locked.file}, says the lock"), ("sha256", fact.locked.sha256 or "none")]
+        rows.append(("read from", "nowhere: it cannot be had, see below"))
     rows.append(("commit", fact.pin.commit or (fact.pin.git.commit if fact.pin.git else "not given")))
     if fact.pin.git:
         rows.append(("git", fact.pin.git.url))

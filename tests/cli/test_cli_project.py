@@ -203,9 +203,30 @@ def test_pins_as_json(run, project):
 def test_a_pin_that_cannot_be_had_does_not_hide_the_others(run, project):
     result = run("pins", *SOURCES[:2], "--offline")
     assert result.exit_code == 3
-    assert "cannot be had, see below" in result.stdout
+    assert "read from    nowhere: it cannot be had, see below" in result.stdout
     assert "read from    path" in result.stdout
     assert "error PK401" in result.stdout
+
+
+def test_pins_know_the_lock(run, project):
+    artifact = {"source": "wheel", "file": "acme-2.0-py3-none-any.whl", "sha256": "ab" * 32}
+    record = {
+        "distribution": "acme",
+        "version": "2.0",
+        "role": "donor",
+        "packages": ["acme"],
+        "files": {},
+        "artifact": artifact,
+    }
+    lock = project / "generated/patchkit.lock"
+    lock.parent.mkdir()
+    lock.write_text(json.dumps({"schema": 1, "modules": {}, "pins": {"acme-next": record}}))
+    result = run("pins", "acme-next", "--offline")
+    assert result.exit_code == 3
+    assert "  artifact     acme-2.0-py3-none-any.whl, says the lock\n" in result.stdout
+    assert f"  sha256       {'ab' * 32}\n" in result.stdout
+    lock.write_text(json.dumps({"schema": 1, "modules": {}, "pins": {"acme-next": {**record, "version": "1.9"}}}))
+    assert "says the lock" not in run("pins", "acme-next", "--offline").stdout
 
 
 def test_unknown_pins_are_refused(run, project):
