@@ -85,7 +85,7 @@ class Donor:
                 near = [f"{m}:{attribute}" if attribute in names_of(self.target, m) else m for m in near]
         where = "" if module in self.target.modules() else f" (it has no module {module})"
         return finding(
-            "PK310",
+            "PK318",
             f"{what} is {there} at the donor {self.source.pin} {self.source.version}; "
             f"the target {self.target.pin} {self.target.version} lacks it{where}",
             upstream=self.position,
