@@ -176,7 +176,7 @@ class _Opener:
         pin = self.pins.pins[name]
         if record_ and record_["version"] == pin.version and record_["distribution"] == pin.distribution:
             same_commit = record_.get("git") == (pin.git.commit if pin.git else None)
-            return record_ if same_commit else None  # type: ignore[no-any-return]
+            return record_ if same_commit else None
         return None
 
     def reports(self) -> tuple[PinReport, ...]:

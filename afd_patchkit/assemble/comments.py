@@ -64,12 +64,14 @@ def entry_header(
     rebindings: Mapping[str, str],
     renamed: tuple[str, str] | None,
     removal: Sequence[Probe],
-    overlaps: Sequence[str] = (),
+    taken: Sequence[str] = (),
 ) -> list[str]:
     """The comment lines above one entry."""
     lines: list[str] = []
     if source:
         lines += wrap("Upstream source", source)
+    for text in dict.fromkeys(taken):
+        lines += wrap("Upstream text taken", text)
     lines += wrap("Patch reason", entry.reason)
     if entry.functionality:
         lines += wrap("Patch functionality", entry.functionality)
@@ -80,9 +82,7 @@ def entry_header(
     if renamed:
         lines += wrap("Name", f"{renamed[1]}; upstream: {renamed[0]}")
     if rebindings:
-        lines += wrap("Rebinding", "; ".join(f"{name} -> {meaning}" for name, meaning in sorted(rebindings.items())))
-    for note in overlaps:
-        lines += wrap("Note", note)
+        lines += wrap("Rebinding", "; ".join(f"{name} -> {_meaning(text)}" for name, text in sorted(rebindings.items())))
     if entry.forwarded:
         lines += wrap("Forwarded", entry.forwarded)
     if entry.watch:
@@ -92,6 +92,12 @@ def entry_header(
         prose = f"{prose}; {entry.removal}" if prose else entry.removal
     lines += wrap("Removal", prose or "when a person decides; no condition is known")
     return lines
+
+
+def _meaning(text: str) -> str:
+    """A dotted path in place of an import statement."""
+    found = re.fullmatch(r"from (\S+) import (\S+)( as \S+)?", text)
+    return f"{found[1]}.{found[2]}" if found else text
 
 
 def describe_probes(probes: Sequence[Probe]) -> str:

@@ -31,6 +31,7 @@ class Setting:
         group: name of the generated class it is a member of, if any.
         provided: names the generated module binds by itself, and what they are.
         marker: comment prefix of fences.
+        pins: how each pin is named in comments.
         read: gives other pins' files for `take:`.
         pin_text: how the source pin is named in comments.
         removal: the conditions that count for this entry.
@@ -42,6 +43,7 @@ class Setting:
     provided: Mapping[str, str]
     marker: str
     pin_text: str
+    pins: Mapping[str, str] = field(default_factory=dict)
     read: Reader | None = None
     removal: tuple[Probe, ...] = ()
 
@@ -90,12 +92,13 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
     body = rename(applied.buffer, symbol.name, name) if name != symbol.name else applied.buffer
     plan = resolve(entry, symbol, body, applied.rebind, source, target, setting, name)
     body, spans = edit_names(body, plan, symbol.file)
-    note = signature_note(symbol, body)
+    note = signature_note(symbol, body, plan.rebindings)
     body = put_in_place(body, "    " if setting.group else "", symbol)
     check_entry(symbol, applied.edits, spans, body, setting.marker)
     header = entry_header(
         entry,
         source=f"{symbol.file.path}, {symbol.qualname}; {setting.pin_text}",
+        taken=[f"{file.path}, {key[1].partition(':')[2]}; {setting.pins[key[0]]}" for key, (file, _) in applied.taken.items()],
         signature=note,
         rebindings=plan.rebindings,
         renamed=(symbol.name, name) if name != symbol.name else None,
@@ -196,15 +199,15 @@ def put_in_place(body: Buffer, indent: str, symbol: Symbol) -> Buffer:
     return Buffer(out)
 
 
-def signature_note(symbol: Symbol, body: Buffer) -> str | None:
-    """The `# Signature:` text: equal, or the exact differences."""
+def signature_note(symbol: Symbol, body: Buffer, rebindings: Mapping[str, str]) -> str | None:
+    """The `# Signature:` text: equal but for declared rebindings, or the exact differences."""
     if not isinstance(symbol.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return None
     text = body.text
     plain = Text(text.encode())
     node = ast.parse(text).body[-1]
     assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    differences = compare(signature(symbol.node, symbol.file), signature(node, plain))
+    differences = compare(signature(symbol.node, symbol.file), signature(node, plain), old_names=rebindings)
     if not differences:
         return "matches upstream; no added parameters."
     return "differs from upstream: " + "; ".join(d.message for d in differences) + "."

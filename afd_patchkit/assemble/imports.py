@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from afd_patchkit.errors import ManifestError
 from afd_patchkit.manifest.model import Code
+from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.model import ImportNeed
 from afd_patchkit.review.finding import Position, finding
 
@@ -23,6 +24,7 @@ class Part:
         first_line: line of `body`'s first line in the file.
         names: what it defines at module level.
         future_annotations: whether it has the annotations future import.
+        annotated: whether that import makes a difference to it.
     """
 
     path: str
@@ -31,6 +33,7 @@ class Part:
     first_line: int
     names: frozenset[str]
     future_annotations: bool
+    annotated: bool
 
 
 def manifest_imports(codes: Iterable[Code]) -> tuple[ImportNeed, ...]:
@@ -56,7 +59,7 @@ def import_needs(node: ast.stmt, guard: str = "none") -> list[ImportNeed]:
     if isinstance(node, ast.Import):
         return [ImportNeed(a.name, None, a.asname, guard) for a in node.names]  # type: ignore[arg-type]
     if isinstance(node, ast.ImportFrom) and not node.level and node.module and all(a.name != "*" for a in node.names):
-        return [ImportNeed(node.module, a.name, a.asname or a.name, guard) for a in node.names]  # type: ignore[arg-type]
+        return [ImportNeed(node.module, a.name, a.asname, guard) for a in node.names]  # type: ignore[arg-type]
     return []
 
 
@@ -101,7 +104,7 @@ def read_part(text: str, path: str, module: str) -> Part:
     while first > 1 and lines[first - 2].startswith("#"):
         first -= 1  # the comment block above the first statement belongs to it
     needs = [need for need in needs if need.module != module]
-    return Part(path, tuple(needs), "\n".join(lines[first - 1 :]).strip("\n") + "\n", first, _defined(rest), future)
+    return Part(path, tuple(needs), "\n".join(lines[first - 1 :]).strip("\n") + "\n", first, _defined(rest), future, Analysis(list(rest)).annotated)
 
 
 def _is_type_checking(test: ast.expr) -> bool:

@@ -26,8 +26,8 @@ from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.errors import DeltaError, ManifestError, PatchkitError
 from afd_patchkit.manifest.model import ClassGroup, Entry, Manifest, Probe
-from afd_patchkit.names.model import ImportNeed, NamePlan
-from afd_patchkit.names.modules import merge_imports, render_imports
+from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
+from afd_patchkit.names.model import NamePlan
 from afd_patchkit.names.scopes import free_occurrences
 from afd_patchkit.review.finding import Finding, Position, finding
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
@@ -184,7 +184,7 @@ class ModuleMaker:
             elif entry.part is None and entry.generated_name:
                 names[entry.generated_name] = f"entry {entry.generated_name} of this module"
         for part in self.parts.values():
-            names |= {name: f"defined in {part.path}" for name in part.names}
+            names |= dict.fromkeys(part.names, f"defined in {part.path}")
             names |= {need.bound: need.statement() for need in part.needs if need.guard == "none"}
         return names
 
@@ -205,6 +205,7 @@ class ModuleMaker:
             provided=provided,
             marker=self.marker,
             pin_text=self.workspace.describe(pin),
+            pins={name: self.workspace.describe(name) for name in self.workspace.pins.pins},
             read=self.workspace.read,
             removal=self.conditions(entry),
         )
@@ -289,12 +290,13 @@ class ModuleMaker:
             return GeneratedModule(self.manifest, Buffer(), (), tuple(retired), (), (), tuple(findings))
         block, more = self._import_block(entries)
         findings += more
-        pins = sorted({g.entry.pin or self.manifest.pin or "" for g in entries if g.symbol is not None})
+        pins = {g.entry.pin or self.manifest.pin or "" for g in entries if g.symbol is not None}
+        pins |= {pin for g in entries if g.applied is not None for pin, _ in g.applied.taken}
         header = file_header(
             manifest=self.manifest.path,
             summary=self.manifest.summary,
             module=self.manifest.module,
-            pins=[self.workspace.describe(pin) for pin in pins],
+            pins=[self.workspace.describe(pin) for pin in sorted(pins)],
             files=files.values(),
         )
         top = "\n".join(header) + "\n" + (f"\n{block.strip()}\n" if block.strip() else "")
@@ -319,10 +321,13 @@ class ModuleMaker:
         own = NamePlan(
             imports=tuple(extra),
             future_annotations=any(part.future_annotations for part in self.parts.values()),
+            annotated=any(part.annotated for part in self.parts.values()),
             label=f"{self.manifest.module} (manifest imports and parts)",
         )
-        needs, statements, future, findings = merge_imports([*plans, own], self.manifest.where)
-        return render_imports(needs, statements, future=future, first_party=self.package), findings
+        plans.append(own)
+        needs, findings = merge_imports(plans)
+        block = render_imports(needs, merge_statements(plans), first_party=[self.package])
+        return block, [f.at(manifest=self.manifest.where) for f in findings]
 
     def _bodies(self, generated: Sequence[tuple[GeneratedEntry, ClassGroup | None]]) -> Iterator[Run]:
         group: ClassGroup | None = None
@@ -344,7 +349,7 @@ class ModuleMaker:
             tree = ast.parse(text)
             compile(text, self.manifest.module, "exec", dont_inherit=True)
         except SyntaxError as error:
-            line = (text.split("\n") + [""])[max(0, (error.lineno or 1) - 1)]
+            line = [*text.split("\n"), ""][max(0, (error.lineno or 1) - 1)]
             raise DeltaError(
                 finding(
                     "PK231",
@@ -364,7 +369,7 @@ class ModuleMaker:
         implicit = {"__name__", "__file__", "__doc__", "__package__", "__spec__", "__loader__", "__builtins__"}
         found = [
             finding(
-                "PK310",
+                "PK232",
                 f"nothing in {self.manifest.module} binds `{name}`",
                 manifest=self.manifest.where,
                 generated=Position(self.manifest.module, line),
@@ -384,8 +389,8 @@ def _class_header(group: ClassGroup) -> str:
     if group.doc:
         doc = group.doc.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
         body = "\n".join(("    " + line).rstrip() for line in doc.split("\n")).strip()
-        lines.append(f'    """{body}"""\n')
-        lines.append("\n")
+        end = "\n    " if "\n" in body else ""
+        lines.append(f'    """{body}{end}"""\n\n')
     return "".join(lines)
 
 

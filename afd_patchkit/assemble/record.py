@@ -13,7 +13,7 @@ from afd_patchkit.assemble.module import GeneratedModule
 from afd_patchkit.assemble.outline import verbatim_lines
 from afd_patchkit.delta.context import digest_of, edit_context
 from afd_patchkit.lock import digest, short
-from afd_patchkit.manifest.model import Delta
+from afd_patchkit.manifest.model import Delta, TakeBody
 from afd_patchkit.review.finding import Finding
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.signature import render, signature
@@ -85,7 +85,11 @@ def record(module: GeneratedModule) -> ModuleResult:
 
 
 def _count(deltas: Sequence[Delta]) -> int:
-    return sum(1 + _count(d.deltas) for d in deltas)
+    total = 0
+    for delta in deltas:
+        bodies = [b for b in (delta.insert, delta.with_) if isinstance(b, TakeBody)]
+        total += 1 + _count(delta.deltas) + sum(_count(b.take.deltas) for b in bodies)
+    return total
 
 
 def _code_lines(symbol: Symbol) -> int:

@@ -75,7 +75,7 @@ def _check_fences(symbol: Symbol, output: Buffer, marker: str) -> None:
     upstream: list[str] = []
     for first, last in symbol.line_ranges:
         upstream += [line.strip() for line in symbol.file.lines(first, last) if line.strip()]
-    position = {}
+    position: dict[str, list[int]] = {}
     for number, line in enumerate(upstream):
         position.setdefault(line, []).append(number)
     depth, at = 0, 0

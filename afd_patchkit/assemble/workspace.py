@@ -48,7 +48,7 @@ class Workspace:
         """The target that code of pin `name` must run on: the pin itself, or the target pin of its distribution.
 
         Raises:
-            UpstreamError: a donor's distribution has no target pin (PK406), or it cannot be had.
+            UpstreamError: a donor's distribution has no target pin (PK420), or it cannot be had.
         """
         pin = self.pins.pins[name]
         if pin.role == "target":
@@ -58,7 +58,7 @@ class Workspace:
                 return self.upstream(other)
         raise UpstreamError(
             finding(
-                "PK406",
+                "PK420",
                 f"donor pin {name} has no target: no pin of {pin.distribution} has `role: target`",
                 help="Add the target pin of that distribution to pins.yaml.",
             )

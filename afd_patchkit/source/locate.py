@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from afd_patchkit.errors import DeltaError, ManifestError
-from afd_patchkit.review.finding import Position, finding
+from afd_patchkit.review.finding import Finding, Position, finding
 from afd_patchkit.source.text import SourceFile, Span
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -238,7 +238,7 @@ def _describe(file: SourceFile, group: list[Definition]) -> str:
     return f"{file.path}:{first_line(definition.node)} ({where})"
 
 
-def _ambiguous(file: SourceFile, qualname: str, groups: list[list[Definition]], why: str):  # type: ignore[no-untyped-def]
+def _ambiguous(file: SourceFile, qualname: str, groups: list[list[Definition]], why: str) -> Finding:
     return finding(
         "PK206",
         f"{file.module}:{qualname} {why} ({len(groups)})",
@@ -268,7 +268,7 @@ def _choose(
     return chosen
 
 
-def _missing(file: SourceFile, qualname: str):  # type: ignore[no-untyped-def]
+def _missing(file: SourceFile, qualname: str) -> Finding:
     names = sorted({".".join([*(c.name for c in d.classes), d.name]) for d in definitions(file)})
     near = get_close_matches(qualname, names, n=3, cutoff=0.6)
     last = qualname.rpartition(".")[2]

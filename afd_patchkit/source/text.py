@@ -187,7 +187,7 @@ def _second_opinion(text: str) -> str:
         libcst.parse_module(text)
     except ParserSyntaxError as error:
         return f"libcst {version} cannot parse it either: {error.message} at line {error.raw_line}"
-    except Exception as error:  # noqa: BLE001 - a second opinion must not hide the first
+    except Exception as error:  # a second opinion must not hide the first
         return f"libcst {version} fails on it: {type(error).__name__}"
     return f"libcst {version} can parse it: its syntax is newer than this Python"
 
