@@ -24,7 +24,7 @@ from typing import Literal
 from tools.sweep_scopes import DEFINED, Scopes, absolute, bindings, header_expressions, own_parts, statements
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-Kind = Literal["name", "super", "class", "mangled", "class-scope", "import"]
+Kind = Literal["name", "super", "class", "mangled", "class-scope", "import", "globals"]
 _FIELDS = (
     "co_name", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_varnames", "co_cellvars",
     "co_freevars", "co_names",
@@ -37,7 +37,7 @@ class Rebinding:
 
     Kinds: `name` (a global name, read or written), `super` (zero-argument `super()`; `new` is the class), `class`
     (`__class__`), `mangled` (a private name), `class-scope` (a name of the class body in the function's header), `import` (a
-    relative module, dots included).
+    relative module, dots included), `globals` (`globals()`; `new` is the module's dictionary).
     """
 
     kind: Kind
@@ -197,6 +197,9 @@ class Rewrite(ast.NodeTransformer):
         self.used: set[Rebinding] = set()
         self.scopes = Scopes(node)
         self.header = {id(n) for e in header_expressions(node) for n in ast.walk(e)}
+        arguments = [a.annotation for a in ast.walk(node) if isinstance(a, (ast.arg, ast.AnnAssign)) and a.annotation]
+        returns = [f.returns for f in ast.walk(node) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and f.returns]
+        self.annotations = {id(n) for e in [*arguments, *returns] for n in ast.walk(e)}
         self.firsts: list[str] = []
 
     def _new(self, kind: Kind, old: str) -> str | None:
@@ -235,8 +238,10 @@ class Rewrite(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        bare = isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and not node.keywords
-        new = self._new("super", "super") if bare else None
+        name = node.func.id if isinstance(node.func, ast.Name) and not node.args and not node.keywords else ""
+        new = self._new("super", "super") if name == "super" else None
+        if name == "globals" and (table := self._new("globals", "globals")):
+            return _expression(table, node)
         self.generic_visit(node)
         if new is not None and self.firsts:
             first = ast.copy_location(ast.Name(self._mangled(self.firsts[-1]), ast.Load()), node)
@@ -249,9 +254,28 @@ class Rewrite(ast.NodeTransformer):
             node.module, node.level = new, 0
         return node
 
-    def visit_Global(self, node: ast.Global) -> ast.stmt | None:
+    def visit_Global(self, node: ast.Global) -> ast.stmt:
         node.names = [n for n in node.names if ("name", n) not in self.facts]
-        return node if node.names else None
+        return node if node.names else ast.copy_location(ast.Pass(), node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        if id(node) in self.annotations and isinstance(node.value, str):
+            node.value = self._quoted(node.value)
+        return node
+
+    def _quoted(self, text: str) -> str:
+        """The names of an annotation that is written as a string."""
+        try:
+            tree = ast.parse(text.strip(), mode="eval")
+        except SyntaxError:
+            return text
+        start = len(text) - len(text.lstrip())
+        for name in sorted((n for n in ast.walk(tree) if isinstance(n, ast.Name)), key=lambda n: -n.col_offset):
+            new = self._new("class-scope", name.id) or self._new("name", name.id)
+            if new is not None and name.lineno == 1:
+                at = start + name.col_offset
+                text = text[:at] + new + text[at + len(name.id) :]
+        return text
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.Nonlocal:
         node.names = [self._mangled(n) for n in node.names]
@@ -547,9 +571,9 @@ def evaluated_here(node: FunctionNode, future: bool) -> set[str]:
 def _global_meaning(upstream: UpstreamFile, got: set[str] | None, name: str, unevaluated: Iterable[str]) -> str | None:
     allowed = _targets(upstream, name)
     if got is None:
-        if name in upstream.names:
-            return None if name in unevaluated else f"{name} is not bound in the generated module"
-        known = hasattr(builtins, name) or name in _MODULE_NAMES or name in unevaluated
+        if name in _MODULE_NAMES and name not in unevaluated:
+            return f"{name} means the generated module here"
+        known = name in unevaluated or (name not in upstream.names and hasattr(builtins, name))
         return None if known else f"{name} is not bound in the generated module"
     if not got <= allowed:
         return f"{name} is {', '.join(sorted(got - allowed))}, upstream has {', '.join(sorted(allowed))}"
@@ -563,9 +587,10 @@ _MODULE_NAMES = {"__name__", "__file__", "__doc__", "__package__", "__spec__", "
 
 def _targets(upstream: UpstreamFile, name: str) -> set[str]:
     """What upstream's global `name` may be reached by: through its own module, or from where that imported it."""
-    if name not in upstream.names and hasattr(builtins, name):
+    if name not in upstream.names and hasattr(builtins, name) and name not in _MODULE_NAMES:
         return {f"builtins.{name}"}
-    return {f"{upstream.module}.{name}", *upstream.names.get(name, ())}
+    stars = {target[:-1] + name for target in upstream.names.get("*", ())}
+    return {f"{upstream.module}.{name}", *upstream.names.get(name, ()), *(stars if name not in upstream.names else ())}
 
 
 def _fact_meaning(upstream: UpstreamFile, function: Function, names: dict[str, set[str]], fact: Rebinding) -> str | None:
@@ -576,6 +601,7 @@ def _fact_meaning(upstream: UpstreamFile, function: Function, names: dict[str, s
     owner = ".".join([upstream.module, *(c.name for c in function.classes)])
     allowed = {
         "name": _targets(upstream, fact.old) - {DEFINED},
+        "globals": {f"{upstream.module}.__dict__"},
         "super": {owner},
         "class": {owner},
         "class-scope": {f"{owner}.{fact.old}"},

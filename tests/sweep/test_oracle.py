@@ -289,7 +289,7 @@ def test_global_names_lead_to_upstreams_objects(upstream, old, new, right):
 REBOUND = [
     (
         "bump",
-        "import acme.core as _core\ndef bump(by):\n    try:\n        _core.counter += by\n    finally:\n        return _core.counter\n",
+        "import acme.core as _core\ndef bump(by):\n    pass\n    try:\n        _core.counter += by\n    finally:\n        return _core.counter\n",
         [Rebinding("name", "counter", "_core.counter")],
     ),
     (

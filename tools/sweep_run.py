@@ -1,0 +1,264 @@
+"""The sweep: every function of a release becomes an entry without deltas, and the oracle judges what comes out."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from afd_patchkit.errors import PatchkitError
+from afd_patchkit.manifest.model import Pin
+from afd_patchkit.review.finding import Severity
+from afd_patchkit.upstream.resolve import SourceOptions, open_upstream
+from tools.sweep_oracle import Function, UpstreamFile, judge
+
+if TYPE_CHECKING:
+    from tools.sweep_engine import Engine
+
+LIMIT = 0.02
+"""Share of functions that may be refused."""
+SHOWN = 40
+
+
+@dataclass
+class Outcome:
+    """What became of some functions; outcomes add up.
+
+    Attributes:
+        counts: functions by `verbatim`, `rebound`, `wrong`, `crashed`, or the code of the finding that refused them.
+        refusals: code, function, message.
+        faults: function and what is wrong with it.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    refusals: list[tuple[str, str, str]] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, other: Outcome) -> None:
+        """Add another outcome to this one."""
+        self.counts += other.counts
+        self.refusals += other.refusals
+        self.faults += other.faults
+
+
+class FileSweep:
+    """The functions of one file."""
+
+    def __init__(self, engine: Engine, module: str, *, group: bool) -> None:
+        self.engine, self.module, self.group = engine, module, group
+        source = engine.upstream.read(module)
+        self.file = UpstreamFile(module, source.text, source.is_package)
+        self.outcome = Outcome()
+
+    def names(self) -> list[str]:
+        """Qualified names, each once, in order."""
+        return list(dict.fromkeys(f.qualname for f in self.file.functions))
+
+    def run(self, only: set[str] | None = None) -> Outcome:
+        """Sweep all functions, or some."""
+        for qualname in self.names():
+            if only is None or qualname in only:
+                self._symbol(qualname, [f for f in self.file.functions if f.qualname == qualname])
+        return self.outcome
+
+    def _symbol(self, qualname: str, functions: list[Function]) -> None:
+        """One name: as it is, or branch by branch where several definitions bind it; each function once."""
+        left = {f.first_line: f for f in functions}
+        ambiguous = self._one(qualname, None, left)
+        for branch in range(1, len(functions) + 1) if ambiguous else ():
+            if left:
+                self._one(qualname, branch, left)
+        for function in left.values():
+            self._fault("wrong", qualname, f"line {function.first_line}: no entry gives this definition", 1)
+
+    def _one(self, qualname: str, branch: int | None, left: dict[int, Function]) -> bool:
+        """Judge one entry; True when the name is ambiguous."""
+        where = f"{self.module}:{qualname}" + (f" (branch {branch})" if branch else "")
+        try:
+            made = self.engine.make(self.module, qualname, branch, group=self.group and "." in qualname)
+        except PatchkitError as error:
+            found = next((f for f in error.findings if f.severity is Severity.ERROR), error.findings[0])
+            if found.code == "PK206" and branch is None:
+                return True
+            several = len(left) if branch is None else 1
+            for line in sorted(left)[:several]:
+                del left[line]
+            self.outcome.counts[found.code] += several
+            self.outcome.refusals.append((found.code, where, found.message))
+            return False
+        except Exception:
+            count = len(left) if branch is None else 1
+            for line in sorted(left)[:count]:
+                del left[line]
+            self._fault("crashed", where, traceback.format_exc(limit=-4), count)
+            return False
+        claimed = [left.pop(line) for line in made.lines if line in left]
+        if len(claimed) != len(made.lines) or not claimed:
+            self._fault("wrong", where, f"it holds lines {made.lines}, which are not (or no more) definitions of that name", 1)
+            return False
+        container = None
+        if self.group and "." in qualname:
+            from tools.sweep_engine import GROUP
+
+            container = GROUP
+        verdict = judge(self.file, claimed, made.text, made.facts, container=container)
+        if verdict.status == "wrong":
+            self._fault("wrong", where, verdict.detail, len(claimed))
+        else:
+            self.outcome.counts["rebound" if made.declared else "verbatim"] += len(claimed)
+        return False
+
+    def _fault(self, kind: str, where: str, detail: str, count: int) -> None:
+        self.outcome.counts[kind] += count
+        self.outcome.faults.append(f"{kind}: {where}: {detail}")
+
+
+# ---- workers ----------------------------------------------------------------------------------------------------
+
+_engine: Engine | None = None
+
+
+def _start(name: str, pin: Pin, options: SourceOptions) -> None:
+    global _engine  # noqa: PLW0603 - one engine per worker process
+    from tools.sweep_engine import Engine
+
+    _engine = Engine(open_upstream(name, pin, options), pin)
+
+
+def _names(module: str, group: bool) -> tuple[str, list[str]]:
+    assert _engine is not None
+    return module, FileSweep(_engine, module, group=group).names()
+
+
+def _sweep(module: str, only: set[str] | None, group: bool) -> Outcome:
+    assert _engine is not None
+    try:
+        return FileSweep(_engine, module, group=group).run(only)
+    except Exception:
+        outcome = Outcome()
+        outcome.counts["crashed"] += 1
+        outcome.faults.append(f"crashed: {module}: {traceback.format_exc(limit=-4)}")
+        return outcome
+
+
+# ---- the run ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def progress(total: int, label: str) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal; call what is yielded for each step."""
+    from rich import progress as bars
+    from rich.console import Console
+
+    columns = [bars.TextColumn(label), bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), bars.TimeRemainingColumn()]
+    console = Console(stderr=True)
+    with bars.Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda: bar.advance(task)
+
+
+def sample(pool: ProcessPoolExecutor, modules: Sequence[str], size: int, seed: int, group: bool) -> dict[str, set[str]]:
+    """A seeded choice of names, by module."""
+    everything: list[tuple[str, str]] = []
+    with progress(len(modules), "reading") as done:
+        for future in as_completed([pool.submit(_names, module, group) for module in modules]):
+            module, names = future.result()
+            everything += [(module, name) for name in names]
+            done()
+    everything.sort()
+    chosen: dict[str, set[str]] = {}
+    for module, name in random.Random(seed).sample(everything, min(size, len(everything))):
+        chosen.setdefault(module, set()).add(name)
+    return chosen
+
+
+def report(outcome: Outcome, seconds: float, *, verbose: bool) -> int:
+    """Print the counts; 0 when nothing is wrong and few are refused."""
+    from afd_patchkit.review.finding import page
+
+    total = sum(outcome.counts.values())
+    refused = {code: n for code, n in outcome.counts.items() if code.startswith("PK")}
+    rows = [
+        ("verbatim", outcome.counts["verbatim"], ""),
+        ("verbatim with declared rebindings", outcome.counts["rebound"], ""),
+        ("refused", sum(refused.values()), ""),
+        *((f"  {code}", n, page(code).title) for code, n in sorted(refused.items(), key=lambda item: -item[1])),
+        ("wrong", outcome.counts["wrong"], ""),
+        ("crashed", outcome.counts["crashed"], ""),
+    ]
+    print(f"{'functions':<34} {total:>7,}")
+    for label, number, note in rows:
+        print(f"{label:<34} {number:>7,} {number / max(total, 1):>8.2%}  {note}".rstrip())
+    print(f"{seconds:.0f} s, {total / max(seconds, 0.001):,.0f} functions per second")
+    shown: Counter[str] = Counter()
+    for code, where, message in sorted(outcome.refusals):
+        shown[code] += 1
+        if verbose or shown[code] <= 3:
+            print(f"refused {code} {where}: {message}")
+    for fault in sorted(outcome.faults)[: None if verbose else SHOWN]:
+        print(fault)
+    many = sum(refused.values()) > LIMIT * total
+    if many:
+        print(f"more than {LIMIT:.0%} refused")
+    return 1 if outcome.faults or many or not total else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry of `tools/sweep`."""
+    parser = argparse.ArgumentParser(
+        prog="tools/sweep",
+        description="Turn every function of a release into an entry without deltas, and compare with upstream's own.",
+    )
+    parser.add_argument("release", help="distribution==version, for instance vllm==0.26.0")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N names, chosen by --seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", metavar="PREFIX", help="only modules that start with this")
+    parser.add_argument("--at", choices=["class", "module"], default="class", help="methods become members of a class, or functions")
+    parser.add_argument("--source", type=Path, metavar="PATH", help="a tree, sdist or wheel, instead of the package index")
+    parser.add_argument("--offline", action="store_true", help="use the cache only")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--verbose", action="store_true", help="list every refusal")
+    options = parser.parse_args(arguments)
+    distribution, _, version = options.release.partition("==")
+    if not distribution or not version:
+        parser.error("write distribution==version")
+    pin = Pin(distribution=distribution, version=version)
+    name = distribution
+    sources = {name: options.source} if options.source else {}
+    started = time.monotonic()
+    try:
+        upstream = open_upstream(name, pin, SourceOptions(sources=sources, offline=options.offline))
+        size = dict.fromkeys(upstream.modules(), 0)
+        for path, data in upstream.package_files():
+            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            if module in size:
+                size[module] = len(data)
+    except PatchkitError as error:
+        for found in error.findings:
+            print(f"{found.code}: {found.message}", *found.details, sep="\n  ", file=sys.stderr)
+        return error.exit_code
+    modules = sorted((m for m in size if m.startswith(options.only or "")), key=lambda m: (-size[m], m))
+    group = options.at == "class"
+    setting = SourceOptions(sources=sources, offline=not sources)
+    context = multiprocessing.get_context("spawn")
+    outcome = Outcome()
+    with ProcessPoolExecutor(options.jobs, context, _start, (name, pin, setting)) as pool:
+        chosen = sample(pool, modules, options.sample, options.seed, group) if options.sample else dict.fromkeys(modules)
+        tasks = [pool.submit(_sweep, module, chosen[module], group) for module in modules if module in chosen]
+        with progress(len(tasks), f"sweeping {options.release}") as done:
+            for future in as_completed(tasks):
+                outcome.add(future.result())
+                done()
+    print(f"{options.release}: {len(tasks):,} modules of {upstream.artifact.file}, methods at {options.at} level")
+    return report(outcome, time.monotonic() - started, verbose=options.verbose)
