@@ -365,8 +365,13 @@ class Builder:
                 name = str(problem["loc"][0]) if problem["loc"] else ""
                 alias = next((a for a, f in fields_of(cls).items() if name in (a, f.name)), name)
                 child = node.get(alias)
-                where = child.position if child is not None else node.position
-                self.report("PK004", f"`{alias}`: {problem['msg'][:1].lower()}{problem['msg'][1:]}", where)
+                message = f"{problem['msg'][:1].lower()}{problem['msg'][1:]}"
+                if problem["type"] == "too_short":
+                    if (isinstance(child, Sequence) and child.items) or (isinstance(child, Mapping) and child.pairs):
+                        continue  # its items were wrong, and reported
+                    message = "give at least one item"
+                self.report("PK004", f"`{alias}`: {message}", child.position if child is not None else node.position)
+            self.broken = True
             return FAILED
 
     @contextmanager

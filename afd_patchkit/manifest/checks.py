@@ -113,7 +113,7 @@ def _placeholders(builder: Builder, delta: Delta, node: Mapping, operation: str)
         message = f"`{UPSTREAM}` stands for replaced text, and `{operation}` replaces none"
         builder.report("PK011", message, _place_of(code, UPSTREAM))
     parts = node.get("parts")
-    for name in delta.parts if isinstance(parts, Mapping) else ():
+    for name in delta.parts if isinstance(parts, Mapping) and operation == "replace" else ():
         where = parts.keys.get(name, node.position) if isinstance(parts, Mapping) else node.position
         _name(builder, name, "the part", where)
         if name == "upstream":

@@ -100,6 +100,10 @@ class _TooDeep(Exception):
         self.position = position
 
 
+# the pure Python reader lets the last two through, on escapes beyond Unicode
+_ERRORS = (yaml.YAMLError, _TooDeep, ValueError, OverflowError)
+
+
 class Document:
     """One YAML file.
 
@@ -168,13 +172,16 @@ class Document:
     def _read(self, text: str) -> Node | None:
         try:
             return self._document(yaml.parse(text, Loader=_LOADER))
-        except yaml.YAMLError as error:
-            self._syntax(_plainer(text, error))
-        except _TooDeep as error:
-            at = error.position
-            self._add("PK001", f"more than {MAX_DEPTH} levels of nesting", at.line, at.column, "Nest less.")
-        except (ValueError, OverflowError) as error:  # the pure Python reader on escapes beyond Unicode
-            self._add("PK001", f"not YAML: {error}", 0, 0, "Look for an escape beyond \\U0010ffff.")
+        except _ERRORS as error:
+            first = error
+        # once more with the pure Python reader: its word is the same on every machine, and mostly clearer
+        self.problems.clear()
+        try:
+            self._document(yaml.parse(text, Loader=yaml.SafeLoader))
+            if not self.problems:
+                self._syntax(first)
+        except _ERRORS as error:
+            self._syntax(error)
         return None
 
     def _document(self, events: Iterator[yaml.Event]) -> Node | None:
@@ -260,7 +267,11 @@ class Document:
         )
         self._add("PK008", f"{what} may not stand in a manifest", position.line, position.column, help_)
 
-    def _syntax(self, error: yaml.YAMLError) -> None:
+    def _syntax(self, error: Exception) -> None:
+        if isinstance(error, _TooDeep):
+            at = error.position
+            self._add("PK001", f"more than {MAX_DEPTH} levels of nesting", at.line, at.column, "Nest less.")
+            return
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         context = getattr(error, "context", None)
@@ -274,18 +285,6 @@ class Document:
         elif "cannot start any token" in problem or "undefined alias" in problem:
             help_ = "Quote the text, or put it in a block scalar (`|`)."
         self._add("PK001", f"not YAML: {problem}" + (f" ({context})" if context else ""), line, column, help_)
-
-
-def _plainer(text: str, error: yaml.YAMLError) -> yaml.YAMLError:
-    """The pure Python reader's word on the same text: the same on every machine, and mostly clearer."""
-    try:
-        for _ in yaml.parse(text, Loader=yaml.SafeLoader):
-            pass
-    except yaml.YAMLError as plainer:
-        return plainer
-    except (ValueError, OverflowError):
-        pass
-    return error
 
 
 def _columns(raw: str, quote: str) -> tuple[int, ...]:

@@ -209,15 +209,16 @@ def _companions(
         if key not in keys:
             yield Breach(f"{who} needs `{key}`", at, alternative.help)
     if alternative.one_of:
-        given = [key for key in alternative.one_of if key in keys]
+        given = [key for key in keys if key in alternative.one_of]
         if len(given) != 1:
             what = f"has {_listed(given, 'and')}" if given else f"has none of {_listed(alternative.one_of, 'and')}"
             help_ = f"Give exactly one of {_listed(alternative.one_of)}."
             yield Breach(f"{who} {what}", given[1] if given else at, help_)
     if alternative.some_of and not any(key in keys for key in alternative.some_of):
         yield Breach(f"{who} changes nothing", at, f"Give at least one of {_listed(alternative.some_of)}.")
-    for first, second in (*alternative.clashes, *combinations(alternative.at_most, 2)):
-        if first in keys and second in keys:
+    for pair in (*alternative.clashes, *combinations(alternative.at_most, 2)):
+        first, second = ([key for key in keys if key in pair] + ["", ""])[:2]
+        if second:
             yield Breach(f"`{first}` and `{second}` do not go together", second, "Give one of them.")
     for key, other in alternative.requires:
         if key in keys and other not in keys:

@@ -90,8 +90,8 @@ def _expression(code: Code) -> ast.expr:
     try:
         body = _parse(f"(\n{text}\n)", rows).body
     except _Wrong as wrong:
-        # an open bracket is blamed on the parenthesis that is ours
-        if wrong.line < 1:
+        # an open bracket is blamed on the parenthesis that is ours, and what stands in brackets gets other advice
+        if wrong.line < 1 or "\n" not in text:
             _parse(text, rows - 1)
         raise
     if len(body) != 1 or not isinstance(body[0], ast.Expr):
