@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,7 +116,7 @@ def plain_slices(plain: Plain, splits: list[int]) -> list[tuple[slice, slice]]:
     owners = [owner for owner, _ in plain.tokens]
     last = len(plain.requests) - 1
     result = []
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         inside = owners[start:stop]
         # A slice of padding alone holds the last request, with no tokens of it.
         first, end = (inside[0], inside[-1] + 1) if inside else (last, last + 1)

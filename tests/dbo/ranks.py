@@ -149,11 +149,10 @@ def make_parallel_config(setting: Setting) -> Any:
 def make_manager(setting: Setting, parallel_config: Any) -> Any:
     """A graph manager with captured shapes: vLLM's own, or one that also holds graphs of two ubatches."""
     import torch
+    from afd_backports.vllm_v026_mrv2_dbo.descriptor import AFDBatchExecutionDescriptor, UBatchGraphManager
     from vllm.config.compilation import CUDAGraphMode
     from vllm.platforms import current_platform
     from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager
-
-    from afd_backports.vllm_v026_mrv2_dbo.descriptor import AFDBatchExecutionDescriptor, UBatchGraphManager
 
     class TwinManager(CudaGraphManager, UBatchGraphManager):
         """As the graph manager of the patch set: native shapes, and uniform decode shapes split in two."""
@@ -194,7 +193,6 @@ def make_manager(setting: Setting, parallel_config: Any) -> Any:
 def dispatch(setting: Setting, step: Step, size: int, rank: int) -> Decision:
     """Call the generated dispatch as the generated execute path does, and count the collectives."""
     import torch.distributed as dist
-
     from afd_backports.vllm_v026_mrv2_dbo.dispatch import dispatch_cg_and_sync_dp
 
     parallel_config = make_parallel_config(setting)

@@ -11,6 +11,7 @@ pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env 
 import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.dbo.ranks import Decision, Ranks, Setting, Step, dispatch
 
 pytestmark = pytest.mark.vllm
@@ -203,8 +204,9 @@ def test_any_steps(ranks: Ranks, setting: Setting, first: Step, second: Step) ->
 @pytest.fixture
 def alone(tmp_path):
     """Groups of this process alone; a graph manager asks for its pipeline rank."""
-    from tests.dbo.ranks import join_group
     from vllm.distributed import parallel_state
+
+    from tests.dbo.ranks import join_group
 
     join_group(1, 0, str(tmp_path / "rendezvous"))
     yield

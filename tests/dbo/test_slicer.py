@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,6 @@ pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env 
 
 import numpy as np
 import torch
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
-from vllm.sequence import IntermediateTensors
-from vllm.v1.worker.gpu.input_batch import InputBatch
-from vllm.v1.worker.ubatch_utils import UBatchSlice
-
 from afd_backports.vllm_v026_mrv2_dbo.slicer import (
     _slice_input_batch,
     create_ubatch_slices,
@@ -27,6 +22,12 @@ from afd_backports.vllm_v026_mrv2_dbo.slicer import (
     slice_ascend_fields,
     slice_model_inputs,
 )
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from vllm.sequence import IntermediateTensors
+from vllm.v1.worker.gpu.input_batch import InputBatch
+from vllm.v1.worker.ubatch_utils import UBatchSlice
+
 from tests.dbo.batches import MAX_REQS, Plain, make_batch, make_buffers, plain_slices, token_id
 
 pytestmark = pytest.mark.vllm
@@ -318,7 +319,7 @@ def test_model_inputs_that_are_absent_stay_absent() -> None:
 
 def split(value: Any, edges: Sequence[int]) -> list[Any]:
     """The parts of a model output, by plain indexing."""
-    return [narrowed(value, slice(start, stop)) for start, stop in zip(edges, edges[1:], strict=False)]
+    return [narrowed(value, slice(start, stop)) for start, stop in itertools.pairwise(edges)]
 
 
 def narrowed(value: Any, part: slice) -> Any:

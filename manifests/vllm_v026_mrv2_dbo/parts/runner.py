@@ -3,7 +3,6 @@
 from typing import Any, Protocol
 
 import torch
-
 from vllm.config.compilation import CUDAGraphMode
 from vllm.v1.worker.gpu.input_batch import InputBatch
 from vllm.v1.worker.ubatch_utils import UBatchSlices

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from vllm.v1.worker.ubatch_utils import UBatchSlice
 
 if TYPE_CHECKING:
