@@ -313,7 +313,7 @@ def build_lock(
         "schema": locks.SCHEMA,
         "tool": __version__,
         "engine": ENGINE,
-        "inputs": dict(inputs),
+        "inputs": _inputs(kept, inputs, results),
         "pins": {name: _pin_record(name, pin, opener, files.get(name, {}), old) for name, pin in pins.pins.items()},
         "modules": modules,
         "warnings": sorted({f.code for r in results for f in r.findings if f.severity is Severity.WARNING}),
@@ -321,6 +321,14 @@ def build_lock(
     if moved:
         lock["overrides"] = dict(moved)
     return lock
+
+
+def _inputs(kept: Lock | None, inputs: Mapping[str, str], results: Sequence[ModuleResult]) -> dict[str, str]:
+    """Digests of the inputs that this run has used; those of modules that were left out stay as they were."""
+    if kept is None:
+        return dict(inputs)
+    used = {result.manifest for result in results} | {p for r in results for p in r.lock.get("parts", ())}
+    return {**kept["inputs"], **{name: digest for name, digest in inputs.items() if name in used}}
 
 
 def _pin_record(name: str, pin: Pin, opener: _Opener, files: Mapping[str, Any], old: Lock | None) -> dict[str, Any]:

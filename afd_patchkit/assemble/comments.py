@@ -64,6 +64,7 @@ def entry_header(
     rebindings: Mapping[str, str],
     renamed: tuple[str, str] | None,
     removal: Sequence[Probe],
+    rewritten: Mapping[str, str] | None = None,
     taken: Sequence[str] = (),
 ) -> list[str]:
     """The comment lines above one entry."""
@@ -83,6 +84,8 @@ def entry_header(
         lines += wrap("Name", f"{renamed[1]}; upstream: {renamed[0]}")
     if rebindings:
         lines += wrap("Rebinding", "; ".join(f"{name} -> {_meaning(text)}" for name, text in sorted(rebindings.items())))
+    if rewritten:
+        lines += wrap("Written out", "; ".join(f"{old} -> {new}" for old, new in sorted(rewritten.items())))
     if entry.forwarded:
         lines += wrap("Forwarded", entry.forwarded)
     if entry.watch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from afd_patchkit.assemble.comments import entry_header
@@ -89,9 +89,11 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
     """
     applied = apply_deltas(symbol, entry.deltas, entry=setting.entry, marker=setting.marker, read=setting.read)
     name = entry.name or symbol.name
-    body = rename(applied.buffer, symbol.name, name) if name != symbol.name else applied.buffer
+    body, renamed = rename(applied.buffer, symbol.name, name, symbol.file) if name != symbol.name else (applied.buffer, [])
     plan = resolve(entry, symbol, body, applied.rebind, source, target, setting, name)
+    before = Text(body.text.encode())
     body, spans = edit_names(body, plan, symbol.file)
+    spans += renamed
     note = signature_note(symbol, body, plan.rebindings)
     body = put_in_place(body, "    " if setting.group else "", symbol)
     check_entry(symbol, applied.edits, spans, body, setting.marker)
@@ -101,6 +103,7 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
         taken=[f"{file.path}, {key[1].partition(':')[2]}; {setting.pins[key[0]]}" for key, (file, _) in applied.taken.items()],
         signature=note,
         rebindings=plan.rebindings,
+        rewritten=rewritten(plan, before),
         renamed=(symbol.name, name) if name != symbol.name else None,
         removal=setting.removal,
     )
@@ -108,6 +111,12 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
     return GeneratedEntry(
         entry, setting.entry, name, symbol, applied, plan, tuple(header), body, tuple(spans), note, findings
     )
+
+
+def rewritten(plan: NamePlan, before: Text) -> dict[str, str]:
+    """What the declared name edits made of which text; rebindings are named on their own."""
+    found = {before.slice(edit.span): edit.text for edit in plan.edits if edit.reason != "rebind"}
+    return {" ".join(old.split()): " ".join(new.split()) for old, new in found.items()}
 
 
 def resolve(
@@ -139,14 +148,19 @@ def resolve(
 
 def edit_names(body: Buffer, plan: NamePlan, file: SourceFile) -> tuple[Buffer, list[Span]]:
     """Apply the name edits; the second result is the upstream bytes they replaced."""
-    if not plan.edits:
-        return body, []
     data = body.text.encode()
     changes = []
     for edit in plan.edits:
         start = len(data[: edit.span.start].decode())
         end = start + len(data[edit.span.start : edit.span.end].decode())
         changes.append((start, end, edit.text, edit.reason))
+    return _changed(body, changes, file)
+
+
+def _changed(body: Buffer, changes: Sequence[tuple[int, int, str, str]], file: SourceFile) -> tuple[Buffer, list[Span]]:
+    """Replace character ranges; the second result is the upstream bytes they covered."""
+    if not changes:
+        return body, []
     spans: list[Span] = []
     for at, run in body.positioned():
         if run.file is not file:
@@ -159,8 +173,8 @@ def edit_names(body: Buffer, plan: NamePlan, file: SourceFile) -> tuple[Buffer, 
     return body.replace(changes), spans
 
 
-def rename(body: Buffer, old: str, new: str) -> Buffer:
-    """Give the definition another name (its own accessors' decorators too)."""
+def rename(body: Buffer, old: str, new: str, file: SourceFile) -> tuple[Buffer, list[Span]]:
+    """Give the definition another name (its own accessors' decorators too); with the upstream bytes that changed."""
     text = body.text
     tree = ast.parse(text)
     plain = Text(text.encode())
@@ -182,7 +196,7 @@ def rename(body: Buffer, old: str, new: str) -> Buffer:
                 if isinstance(target, ast.Name) and target.id == old:
                     at = len(plain.data[: plain.node_span(target).start].decode())
                     changes.append((at, at + len(old), new, "rename"))
-    return body.replace(changes)
+    return _changed(body, changes, file)
 
 
 def put_in_place(body: Buffer, indent: str, symbol: Symbol) -> Buffer:

@@ -31,7 +31,7 @@ from afd_patchkit.names.model import NamePlan
 from afd_patchkit.names.scopes import free_occurrences
 from afd_patchkit.review.finding import Finding, Position, finding
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
-from afd_patchkit.source.text import SourceFile, Text
+from afd_patchkit.source.text import SourceFile, Span, Text
 
 
 @dataclass(frozen=True)
@@ -218,8 +218,9 @@ class ModuleMaker:
     ) -> GeneratedEntry:
         body, needs = delegate_text(entry, symbol, group.name if group else None, setting.entry)
         name = entry.name or symbol.name
+        renamed: list[Span] = []
         if name != symbol.name:
-            body = rename(body, symbol.name, name)
+            body, renamed = rename(body, symbol.name, name, symbol.file)
         source = self.workspace.upstream(pin)
         provided = {**setting.provided, **{need.bound: need.statement() for need in needs}}
         inner = Setting(**{**setting.__dict__, "provided": provided})
@@ -238,7 +239,7 @@ class ModuleMaker:
         )
         findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in plan.findings)
         return GeneratedEntry(
-            entry, setting.entry, name, symbol, None, plan, tuple(header), body, tuple(spans), note, findings
+            entry, setting.entry, name, symbol, None, plan, tuple(header), body, (*renamed, *spans), note, findings
         )
 
     def _owned(self, entry: Entry, ref: str) -> GeneratedEntry:
