@@ -70,9 +70,11 @@ def rebase(findings: Iterable[Finding], root: Path, here: Path) -> tuple[Finding
         if os.path.isabs(place.file) and not Path(path).is_relative_to(here):
             return place
         try:
-            return replace(place, file=Path(os.path.relpath(path, here)).as_posix())
+            relative = os.path.relpath(path, here)
         except ValueError:  # another drive
-            return replace(place, file=path)
+            relative = path
+        shorter = relative if len(relative) <= len(path) or not relative.startswith("..") else path
+        return replace(place, file=Path(shorter).as_posix())
 
     return tuple(replace(f, manifest=moved(f.manifest), generated=moved(f.generated)) for f in findings)
 

@@ -119,9 +119,11 @@ def finding_lines(item: Finding, context: Context) -> list[str]:
     head = style.paint(f"{item.severity.value} {item.code}", *SEVERITY_COLORS[item.severity])
     lines = wrap(printable(item.message), style, first=f"{head}: ", rest="  ")
     place = primary(item)
+    snippet: list[str] = []
     if place:
         lines.append(f"  {style.paint('-->', 'blue')} {style.paint(printable(str(place)), 'bold')}")
-        lines.extend(_snippet(place, context))
+        snippet = _snippet(place, context)
+        lines.extend(snippet)
     facts = [("entry", item.entry), ("delta", item.delta)]
     if place is item.manifest and item.generated:
         facts.append(("generated", str(item.generated)))
@@ -129,7 +131,10 @@ def finding_lines(item: Finding, context: Context) -> list[str]:
     for name, value in facts:
         if value:
             lines.append(f"  {style.paint(f'{name:<9}', 'dim')} {printable(value)}")
+    shown = snippet[0].partition("|")[2].strip() if snippet else None
     for detail in item.details:
+        if detail.strip() == shown:  # the line that stands above
+            continue
         lines.extend(f"  {style.paint('|', 'blue')} {printable(line)}".rstrip() for line in detail.split("\n"))
     if item.help:
         help_ = style.paint("help:", "bold", "green")
@@ -180,7 +185,7 @@ def _closing(report: Report, findings: Sequence[Finding], context: Context) -> I
         color = SEVERITY_COLORS[findings[0].severity]
         parts.append(style.paint(summary(findings), *color))
     if report.modules:
-        parts.append(_modules(report.modules, style))
+        parts.append(_modules(report.modules, style, settled=not serious))
     if not parts:
         parts.append(style.paint("nothing to report", "green"))
     took = f" in {human_seconds(report.seconds)}" if report.seconds else ""
@@ -192,11 +197,12 @@ def _closing(report: Report, findings: Sequence[Finding], context: Context) -> I
         yield from wrap(parts[-1] + took, style, rest="  ")
 
 
-def _modules(modules: Sequence[ModuleReport], style: Style) -> str:
+def _modules(modules: Sequence[ModuleReport], style: Style, *, settled: bool) -> str:
     statuses = Counter(m.status for m in modules)
     total = plural(len(modules), "module")
     if set(statuses) == {"unchanged"}:
-        return style.paint(f"{total} up to date", "green")
+        # a finding may be about a module that regeneration would not change
+        return style.paint(f"{total} up to date", "green") if settled else total
     if len(statuses) == 1:
         return f"{total} {next(iter(statuses))}"
     return f"{total}: " + ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())

@@ -81,7 +81,6 @@ def test_explain_an_unknown_code(run):
     result = run("explain", "PK099")
     assert result.exit_code == 2
     assert "There is no code 'PK099'. Near: " in result.stderr
-    assert "PK090" in result.stderr
 
 
 @pytest.mark.parametrize("color", [True, False])
@@ -174,8 +173,8 @@ def project(folder):
         ("check acme_backport/s", ["acme_backport/slicer.py"]),
         ("check --format s", ["sarif"]),
         ("regen --pin a", ["acme=", "acme-next="]),
-        ("explain PK09", ["PK090"]),
-        ("explain pk09", ["PK090"]),
+        ("explain PK09", [code for code in codes() if code.startswith("PK09")]),
+        ("explain pk090", ["PK090"]),
         ("explain acme_backport/r", ["acme_backport/runner.py::"]),
         ("completion z", ["zsh"]),
     ],

@@ -8,9 +8,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import afd_patchkit
+
+ROOT = str(Path(afd_patchkit.__file__).parents[1])
 STUBS = """
 import sys, time
 from pathlib import Path
@@ -48,9 +53,10 @@ SLOW = [
 UP_TO_DATE = "Report(modules=tuple(ModuleReport(f'acme/m{n}.py', 'unchanged', 1, 1, 9, 9, 9, 1) for n in range(3)), seconds=0.01, shortcut=True)"
 
 
-def python(code: str, **options: object) -> subprocess.CompletedProcess[str]:
+def python(code: str, **options: Any) -> subprocess.CompletedProcess[str]:
     source = STUBS + textwrap.dedent(code)
-    settings = {"capture_output": True, "text": True, "encoding": "utf-8", "timeout": 60, **options}
+    environ = {**os.environ, "PYTHONPATH": ROOT, "NO_COLOR": "1", **options.pop("env", {})}
+    settings = {"env": environ, "capture_output": True, "text": True, "encoding": "utf-8", "timeout": 60, **options}
     return subprocess.run([sys.executable, "-X", "utf8=0", "-c", source], check=False, **settings)  # type: ignore[call-overload,no-any-return]
 
 
@@ -70,6 +76,25 @@ def test_a_quick_check_imports_nothing_slow(format_):
     assert result.stderr == ""
     assert "slow: []" in result.stdout
     assert "afd_patchkit.cli.regen" not in result.stdout.rpartition("cli:")[2]
+
+
+def test_a_real_check_imports_nothing_slow(tmp_path, monkeypatch):
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = f"""
+            from afd_patchkit.cli import main
+            try:
+                main({list(arguments)!r})
+            finally:
+                print("slow:", [name for name in {SLOW} if name in sys.modules], file=sys.stderr)
+        """
+        return python(code, cwd=tmp_path)
+
+    assert call("init").returncode == 0
+    made = call("regen", "--offline")
+    assert made.returncode == 0, made.stdout + made.stderr
+    checked = call("check")
+    assert (checked.returncode, checked.stderr) == (0, "slow: []\n")
+    assert checked.stdout.startswith("1 module up to date")
 
 
 def test_module_runs_as_a_program():
@@ -121,7 +146,7 @@ def test_a_terminal_without_unicode_gets_escapes(format_):
         engine(Report(modules=(ModuleReport("acme/ünï\\udc80.py", "written"),)))
         run("regen", "--format", "{format_}")
         """,
-        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
     )
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.isascii()

@@ -164,6 +164,20 @@ def test_snippets_show_the_right_line_and_never_fail(tmp_path):
         assert shown(file, line, column)[0].startswith("  entry")
 
 
+def test_a_detail_that_is_the_line_shown_is_not_repeated(tmp_path):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    item = replace(edited_file(), generated=Position("a.py", 1), details=("x = 1", "x = 2"))
+    assert render(Report(findings=(item,)), "text", Context(base=tmp_path)).split("\n")[2:4] == [
+        "    1 | x = 1",
+        "  | x = 2",
+    ]
+
+
+def test_modules_are_not_called_up_to_date_beside_a_finding():
+    report = Report(findings=(edited_file(),), modules=MODULES[2:])
+    assert render(report, "text", Context("check")).endswith("1 warning; 1 module\n")
+
+
 def test_share():
     text = render_share(Report(modules=MODULES), Context())
     assert (
@@ -279,6 +293,11 @@ def test_relative_path(tmp_path, file, expected):
         ("<memory>", "sub", "<memory>"),
         ("/elsewhere/c.yaml", ".", "/elsewhere/c.yaml"),
         ("{root}/pyproject.toml", ".", "pyproject.toml"),
+        (
+            "manifests/a.yaml",
+            "/a/quite/distant/folder/elsewhere/on/this/machine/far/far/away",
+            "{root}/manifests/a.yaml",
+        ),
     ],
 )
 def test_places_are_named_from_where_the_user_is(tmp_path, file, here, expected):
@@ -286,7 +305,7 @@ def test_places_are_named_from_where_the_user_is(tmp_path, file, here, expected)
     (root / "sub/deep").mkdir(parents=True)
     place = Position(file.format(root=root), 3, 1)
     (moved,) = rebase([pattern_error(manifest=place, generated=place)], root, root / here)
-    assert moved.manifest == moved.generated == Position(expected, 3, 1)
+    assert moved.manifest == moved.generated == Position(expected.format(root=root), 3, 1)
     assert moved.upstream == pattern_error().upstream
 
 
