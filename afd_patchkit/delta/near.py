@@ -48,10 +48,10 @@ def near_misses(
     outside = find_all(pattern, everything, file)
     lines += [f"matches outside `within`: {describe(m, file)}" for m in outside[:_SHOWN]]
     if not lines:
-        lines += [
-            f"matches outside {symbol.qualname}: {describe(m, file)}"
-            for m in find_all(pattern, file.tree, file)[:_NEAR]
-        ]
+        for match in find_all(pattern, file.tree, file)[:_NEAR]:
+            own = match.nodes[0] in symbol.nodes
+            what = "is the entry's own definition" if own else f"matches outside {symbol.qualname}"
+            lines.append(f"{what}: {describe(match, file)}")
     if not lines:
         lines += list(dict.fromkeys(f"similar: {_place(file, at)}" for at in _similar(pattern, windows, file)))
     return tuple(lines)

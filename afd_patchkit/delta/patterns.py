@@ -142,7 +142,8 @@ def find_ranges(
 ) -> list[Match]:
     """The runs of siblings that start with a match of `run.from_` and end with one of `run.to`.
 
-    `to` must match exactly once among the later siblings of `from` (before the next match of `from` in the same list).
+    `to` must match exactly once among the later siblings of `from` (before the next match of `from` in the same list); a match
+    of `from` without any starts no run.
     `next_to`, `nth` and `count` apply to the whole run.
 
     Raises:
@@ -155,7 +156,8 @@ def find_ranges(
     starts = find_all(first, search.windows, file)
     ends = find_all(last, search.windows, file)
     runs: list[Match] = []
-    problems: list[Finding] = []
+    ambiguous: list[Finding] = []
+    endless: list[Finding] = []
     for start in starts:
         limit = min(
             (s.index for s in starts if s.body is start.body and s.index > start.index), default=len(start.siblings)
@@ -166,9 +168,9 @@ def find_ranges(
             span = statement_span(nodes, file)
             runs.append(Match(nodes, span, start.body, start.index, start.owner, start.siblings))
         else:
-            problems.append(search.no_end(start, later, ends, run))
-    if problems and len(search.filtered(runs)) != count:
-        raise DeltaError(*problems)
+            (ambiguous if later else endless).append(search.no_end(start, later, ends, run))
+    if ambiguous or (endless and not runs):
+        raise DeltaError(*ambiguous, *endless)
     return search.counted(search.filtered(runs), first, runs)
 
 
