@@ -1,0 +1,120 @@
+"""The JSON Schema says what the loader says, as far as a schema can; the committed files are in step."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from afd_patchkit.manifest.schema import manifest_schema, pins_schema, schema_text
+from tests.manifest.samples import EXAMPLE, delta, entry, marked
+from tests.manifest.test_manifest_errors import KEYS, KINDS, NAMES, OPERATIONS, TYPES
+from tests.manifest.test_manifest_load import ENTRIES, GOOD, PINS
+
+MANIFEST = jsonschema.Draft202012Validator(manifest_schema())
+PINS_VALIDATOR = jsonschema.Draft202012Validator(pins_schema())
+
+# What is no affair of keys and types: how a scalar is written, what stands in code, what one place says of another.
+BEYOND = {
+    "duplicate top key",
+    "duplicate delta key",
+    "duplicate in flow mapping",
+    "duplicate, quoted once",
+    "nth in octal",
+    "count is a huge number",
+    "reason with a control character",
+    "late in YAML 1.1",
+    "negative position",
+    "unquoted key",
+    "argument set and dropped",
+    "placeholder in insert",
+    "placeholder in parameter",
+    "unused part",
+    "mistyped part",
+    "mistyped upstream",
+    "nested without wrapping",
+    "name like a number",
+    "same name twice",
+    "same name nested",
+    "entry keyword",
+    "part name",
+    "rebound name",
+    "parameter name",
+    "argument name",
+    "late name",
+    "depends_on",
+    "twice in a class",
+    "super outside a class",
+    "delegate with insert",
+    "owned in a class",
+    "module a/class.py",
+    "module __init__.py",
+    "module a/__init__.py",
+}
+
+
+@pytest.mark.parametrize("schema", [manifest_schema(), pins_schema()], ids=["manifest", "pins"])
+def test_is_a_valid_closed_schema(schema):
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for name, definition in {**schema["$defs"], "top": schema}.items():
+        assert definition["additionalProperties"] is False, name
+        assert "where" not in definition["properties"], name
+        assert definition["title"], name
+        assert definition["description"], name
+        for key, value in definition["properties"].items():
+            assert value.get("description") or "$ref" in value, (name, key)
+    assert '"null"' not in schema_text(schema)
+
+
+@pytest.mark.parametrize("text", [EXAMPLE, *map(delta, GOOD), *map(entry, ENTRIES)])
+def test_accepts_what_the_loader_accepts(text):
+    assert [e.message for e in MANIFEST.iter_errors(yaml.safe_load(text))] == []
+
+
+REFUSED = [*KEYS, *TYPES, *OPERATIONS, *NAMES, *KINDS]
+
+
+@pytest.mark.parametrize(("name", "text"), [row[:2] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_refuses_what_the_loader_refuses(name, text):
+    document = yaml.safe_load(marked(text)[0])
+    assert MANIFEST.is_valid(document) == (name in BEYOND)
+
+
+def test_no_exception_is_stale():
+    assert {row[0] for row in REFUSED} >= BEYOND
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "valid"),
+    [
+        ("", "", True),
+        ('"1.4.0"', "0.10", False),
+        ('"1.4.0"', '">=1.4"', False),
+        ('"1.4.0"', '"1.4.0", role: donor', True),
+        ('"1.4.0"', '"1.4.0", role: donator', False),
+        ('"1.4.0"', '"1.4.0", commit: abc', False),
+        ("acme:", '"a b":', False),
+        (', version: "1.4.0"', "", False),
+        ("schema: 1", "schema: 2", False),
+    ],
+)
+def test_pins(old, new, valid):
+    assert PINS_VALIDATOR.is_valid(yaml.safe_load(PINS.replace(old, new, 1))) == valid
+
+
+@pytest.mark.parametrize(("name", "schema"), [("manifest", manifest_schema()), ("pins", pins_schema())])
+def test_the_committed_schema_is_in_step(root, name, schema):
+    file = root / "docs" / f"{name}.schema.json"
+    update = f"afd-patchkit schema {'--pins ' if name == 'pins' else ''}--output docs/{file.name}"
+    assert json.loads(file.read_text(encoding="utf-8")) == schema, f"run: {update}"
+
+
+def test_our_manifests_are_valid(root):
+    files = sorted((root / "manifests").rglob("*.yaml"))
+    assert files
+    for file in files:
+        validator = PINS_VALIDATOR if file.name == "pins.yaml" else MANIFEST
+        text = file.read_text(encoding="utf-8")
+        assert [e.message for e in validator.iter_errors(yaml.safe_load(text))] == [], file
