@@ -56,6 +56,7 @@ def test_front_matter_and_body(code):
     assert (entry.title, entry.severity.value, entry.exit_code) == (title, severity, int(exit_code))
     assert len(title) <= 72
     assert not title.endswith(".")
+    assert title[0].isupper() or title[0] == "`" or title.split()[0].endswith("()")
     assert len(body.split()) >= 30, "say what it means, why it matters, and what to do"
     assert "`" in body, "show an example"
     assert text.endswith("\n")
