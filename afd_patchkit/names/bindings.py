@@ -126,14 +126,16 @@ def _analyse(file: SourceFile) -> tuple[Mapping[str, Binding], Sequence[Star]]:
     declared = _declared_global(file)
     result: dict[str, Binding] = {}
     for name, sites in walker.sites.items():
-        low, high = counts.get(name, (1, 1))
+        guard = _guard(sites)
+        # what only type checkers see is on no path
+        low, high = counts.get(name, (1, 1) if guard == "type_checking" else (0, 1))
         last = sites[-1]
         result[name] = Binding(
             name,
             last.kind,
             last.module,
             last.attribute,
-            _guard(sites),
+            guard,
             1 if _one_meaning(sites) else high,
             low > 0,
             name in declared,
@@ -393,12 +395,7 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
 
     if isinstance(node, ast.If):
         if is_type_checking(node.test) or _is_run_time(node.test):
-            # what runs is one branch; what only type checkers see still counts as bound
-            suites = (node.body, node.orelse) if is_type_checking(node.test) else (node.orelse, node.body)
-            shown, _ = _paths(file, suites[0])
-            run, ends = _paths(file, suites[1])
-            for name, value in shown.items():
-                run.setdefault(name, value)
+            run, ends = _paths(file, node.orelse if is_type_checking(node.test) else node.body)
             _add(counts, run)
             return counts, ends
         inner, ends = _either([_paths(file, node.body), _paths(file, node.orelse)])

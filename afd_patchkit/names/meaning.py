@@ -17,7 +17,7 @@ from afd_patchkit.names.backport import Dependency, Donor
 from afd_patchkit.names.bindings import Binding, Site, module_bindings
 from afd_patchkit.names.model import ImportNeed, NameContext, Reason
 from afd_patchkit.names.stars import lookup
-from afd_patchkit.review.finding import Finding, finding
+from afd_patchkit.review.finding import Finding, Severity, finding
 from afd_patchkit.source.text import SourceFile, sha256
 from afd_patchkit.upstream.base import Upstream
 
@@ -203,10 +203,15 @@ class Meanings:
                 f"`{name}` in {module} can only come from `from {found.unread[0]} import *`, which cannot be read",
                 upstream=self.context.symbol.position,
                 help="It is taken from the upstream module; declare `rebind` or a manifest import to say it yourself.",
+                # upstream's own text proves that the name is there
+                severity=Severity.NOTE if name in self.upstream_free else None,
             )
             meaning = self.attribute(name) if attribute else Meaning("upstream", imports=(ImportNeed(module, name),))
             return replace(meaning, findings=(report,))
         types_only = binding.guard == "type_checking"
+        if types_only and name in BUILTINS:
+            # at run time the builtin is what upstream gets
+            return Meaning("builtin")
         if attribute or binding.mutable or not (binding.always or types_only):
             return replace(self.attribute(name), types_only=types_only)
         if late and not types_only:

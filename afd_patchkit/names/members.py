@@ -10,7 +10,7 @@ from afd_patchkit.names.analysis import Analysis, Scope, Use, is_private, mangle
 from afd_patchkit.names.bindings import Site, class_sites
 from afd_patchkit.names.follow import class_members, find_class
 from afd_patchkit.names.model import NameContext
-from afd_patchkit.names.spans import correct, ident_span
+from afd_patchkit.names.spans import correct, ident_span, listed_spans
 from afd_patchkit.review.finding import Finding, finding
 from afd_patchkit.source.locate import dotted, first_line
 from afd_patchkit.source.text import Span, Text
@@ -94,7 +94,9 @@ def _private(node: ast.AST, text: Text, fstring: ast.AST | None) -> Iterator[Ide
         if is_private(name):
             yield Identifier(name, ident_span(text, carrier, kind, name, fstring), carrier)
     if isinstance(node, (ast.Global, ast.Nonlocal)):
-        yield from _listed(node, text)
+        for name, span in zip(node.names, listed_spans(text, node), strict=True):
+            if is_private(name):
+                yield Identifier(name, span, node)
     if isinstance(node, ast.ClassDef):
         for child in (*node.decorator_list, *node.bases, *node.keywords):
             yield from _private(child, text, fstring)
@@ -124,18 +126,6 @@ def _identifiers(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
         yield node.asname or node.name, node, "alias"
     elif type(node).__name__ in {"TypeVar", "ParamSpec", "TypeVarTuple"}:
         yield node.name, node, "type"  # type: ignore[attr-defined]
-
-
-def _listed(node: ast.Global | ast.Nonlocal, text: Text) -> Iterator[Identifier]:
-    """The names of a `global` or `nonlocal` statement."""
-    start = text.node_span(node).start
-    at = start + len("global" if isinstance(node, ast.Global) else "nonlocal")
-    for name in node.names:
-        data = name.encode("utf-8")
-        found = text.data.find(data, at)
-        at = found + len(data)
-        if is_private(name):
-            yield Identifier(name, Span(found, at) if found >= 0 else None, node)
 
 
 # ---- names of the class scope -----------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from afd_patchkit.names.analysis import Analysis, Context, Use, Where
-from afd_patchkit.names.spans import ident_span, quoted_base
+from afd_patchkit.names.analysis import Analysis, Context, Use, Where, mangle
+from afd_patchkit.names.spans import ident_span, listed_spans, quoted_base
 from afd_patchkit.source.text import Span, Text
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -51,7 +51,7 @@ def free_occurrences(nodes: Iterable[ast.stmt], text: Text) -> list[Occurrence]:
     return [
         Occurrence(
             use.name,
-            use_span(use, text) or _around(use, text),
+            _place(use, text),
             use.ctx,
             use.where,
             analysis.declared_global(use),
@@ -77,7 +77,13 @@ def use_span(use: Use, text: Text) -> Span | None:
     return ident_span(text, use.node, use.kind, name, use.fstring)
 
 
-def _around(use: Use, text: Text) -> Span:
+def _place(use: Use, text: Text) -> Span:
+    if isinstance(use.node, ast.Global):
+        spans = listed_spans(text, use.node)
+        return spans[[mangle(n, use.scope.private) for n in use.node.names].index(use.name)]
+    span = use_span(use, text)
+    if span is not None:
+        return span
     return text.node_span(use.quoted if use.quoted is not None else use.node)
 
 

@@ -99,6 +99,19 @@ def _word_at(text: Text, offset: int, *, forward: bool) -> Span | None:
     return _located(text, start, match, 0)
 
 
+def listed_spans(text: Text, node: ast.Global | ast.Nonlocal) -> list[Span]:
+    """The places of the names of a `global` or `nonlocal` statement."""
+    at = text.node_span(node).start + len("global" if isinstance(node, ast.Global) else "nonlocal")
+    spans: list[Span] = []
+    for name in node.names:
+        # only white space, commas and backslashes stand in between
+        word = re.compile(rb"[\s,\\]*([^\s,\\;#]+)").match(text.data, at)
+        assert word is not None, name
+        spans.append(Span(*word.span(1)))
+        at = word.end()
+    return spans
+
+
 def quoted_base(text: Text, node: ast.Constant) -> int | None:
     """Byte offset of the first character of a simple string literal's content; None for anything but a plain one-line literal."""
     span = text.node_span(node)
