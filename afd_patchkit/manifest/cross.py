@@ -40,13 +40,23 @@ def entry_label(manifest: Manifest, entry: Entry, group: ClassGroup | None = Non
     return f"{manifest.module}::{f'{group.name}.{name}' if group else name}"
 
 
-def problems(project: Project, pins: Pins | None, manifests: Sequence[Manifest]) -> Iterator[Finding]:
-    """Every problem between files. Broken files were reported already; what could be read of them takes part."""
+def problems(
+    project: Project, pins: Pins | None, manifests: Sequence[Manifest], *, whole: bool = True
+) -> Iterator[Finding]:
+    """Every problem between files. What could be read of broken files, which were reported already, takes part.
+
+    Args:
+        project: where they are.
+        pins: None when `pins.yaml` is broken.
+        manifests: all that could be read.
+        whole: whether nothing is missing from them, so that what they do not have is not there.
+    """
     placed = [_Placed(m, entry, group) for m in manifests for entry, group in m.all_entries()]
     yield from _modules(manifests)
     yield from _names(project, manifests, placed)
     yield from _targets(placed)
-    yield from _dependencies(placed)
+    if whole:
+        yield from _dependencies(placed)
     if pins is not None:
         for item in placed:
             yield from _pins(item, pins)

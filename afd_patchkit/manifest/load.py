@@ -37,7 +37,7 @@ def load_manifests(project: Project) -> Loaded:
     manifests = [
         made for path in project.manifest_files() if (made := _read(Manifest, project, path, problems)) is not None
     ]
-    problems += cross.problems(project, pins, manifests)
+    problems += list(cross.problems(project, pins, manifests, whole=not problems))
     if problems or pins is None:
         raise ManifestError.collect(_ordered(problems))
     return Loaded(pins, tuple(manifests))

@@ -138,9 +138,9 @@ class Document:
         return Code(scalar.text, position, 0, _columns(raw, scalar.style))
 
     def _indent(self, scalar: Scalar) -> int:
-        for row, text in zip(self.lines[scalar.position.line :], scalar.text.split("\n"), strict=False):
+        for number, text in enumerate(scalar.text.split("\n"), scalar.position.line):
             if text.strip():
-                return len(row) - len(text)
+                return len(self.lines[number]) - len(text)
         return 0
 
     def _add(self, code: str, message: str, line: int, column: int, help_: str) -> None:

@@ -199,6 +199,22 @@ def test_broken_pins_do_not_blame_the_entries(tmp_path):
     assert [(f.code, str(f.manifest)) for f in found] == [("PK004", "manifests/pins.yaml:2:7")]
 
 
+def test_what_a_broken_manifest_lacks_is_not_missed(tmp_path):
+    files = {
+        "manifests/a.yaml": manifest("a.py", step("a:f", "kind: copi"), step("a:h")),
+        "manifests/b.yaml": manifest("b.py", step("a:g", "depends_on: ['a.py::f']")),
+    }
+    assert [f.code for f in refused(tmp_path, files)] == ["PK004"]
+
+
+def test_folders_where_files_should_be(tmp_path):
+    (tmp_path / "manifests" / "pins.yaml").mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("[tool.afd-patchkit]\n")
+    with pytest.raises(ManifestError) as caught:
+        load_manifests(load_project(tmp_path))
+    assert [(f.code, str(f.manifest)) for f in caught.value.findings] == [("PK024", "manifests/pins.yaml")]
+
+
 def test_a_part_may_not_be_a_link_out(tmp_path):
     files = {"root/manifests/a.yaml": "", "p.py": "x = 1\n"}
     for name, text in files.items():
