@@ -381,7 +381,7 @@ def candidates(request: Request) -> list[IndexFile]:
             attempts.append(
                 ("index", f"{redact(index)} has no {distribution} {request.version}; newest: {known or 'none'}")
             )
-        except FetchError as error:  # noqa: PERF203
+        except FetchError as error:
             attempts.append(("index", f"no such project: {error.reason}" if error.status == 404 else error.reason))
             if error.status != 404 and request.artifact is None:
                 break  # without a locked digest the next index might have something else under this name

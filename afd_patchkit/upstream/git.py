@@ -284,6 +284,7 @@ class Repository:
             or key.startswith(("GIT_SSL", "GIT_TRACE", "GIT_HTTP", "GIT_PROXY"))
         }
         config = {
+            "protocol.version": "2",  # any object may be asked for by its id
             "core.hooksPath": os.devnull,
             "core.fsmonitor": "false",
             "core.askPass": "",

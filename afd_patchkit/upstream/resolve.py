@@ -50,6 +50,8 @@ def open_upstream(
     request = Request(name, pin, options, locked or {}, locked_artifact, Stats())
     explicit = options.sources.get(name)
     try:
+        if locked_artifact is None:
+            _ = request.version  # a wrong one is said at once
         if explicit is not None:
             from afd_patchkit.upstream.local import open_path
 
@@ -75,7 +77,7 @@ def _search(request: Request) -> SourceUpstream:
     for step in steps:
         try:
             return step(request)
-        except Unavailable as error:  # noqa: PERF203
+        except Unavailable as error:
             attempts.extend(error.attempts)
     pin = request.pin
     where = " with --offline" if request.options.offline else ""
