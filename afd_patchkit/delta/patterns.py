@@ -83,6 +83,7 @@ def select(
     count: int = 1,
     entry: str,
     delta: str,
+    windows: Sequence[Window] | None = None,
 ) -> list[Match]:
     """The matches of `pattern` in `symbol`, exactly `count` of them.
 
@@ -95,24 +96,27 @@ def select(
         count: how many must be left.
         entry: the entry, for findings.
         delta: the delta, for findings.
+        windows: search only here (what a wrapping delta wraps); the whole symbol by default.
 
     Raises:
         ManifestError: one of the patterns is not valid (PK030, PK031).
         DeltaError: nothing matches (PK201), or another number than `count` (PK202); PK203 and PK204 for clauses.
     """
-    search = _Search(symbol, within, next_to, nth, count, entry, delta)
+    search = _Search(symbol, within, next_to, nth, count, entry, delta, windows)
     found = find_all(pattern, search.windows, symbol.file)
     return search.counted(search.filtered(found), pattern, found)
 
 
-def select_clause(within: ClauseOf, symbol: Symbol, *, entry: str, delta: str) -> Clause:
+def select_clause(
+    within: ClauseOf, symbol: Symbol, *, entry: str, delta: str, windows: Sequence[Window] | None = None
+) -> Clause:
     """The one clause that `within` names.
 
     Raises:
         ManifestError: a pattern is not valid (PK030, PK031).
         DeltaError: the statement is not there exactly once (PK201, PK202), or the clause (PK203, PK204).
     """
-    return _Search(symbol, None, None, None, 1, entry, delta).clause(within)
+    return _Search(symbol, None, None, None, 1, entry, delta, windows).clause(within)
 
 
 def find_range(
@@ -139,6 +143,7 @@ def find_ranges(
     count: int = 1,
     entry: str,
     delta: str,
+    windows: Sequence[Window] | None = None,
 ) -> list[Match]:
     """The runs of siblings that start with a match of `run.from_` and end with one of `run.to`.
 
@@ -151,7 +156,7 @@ def find_ranges(
         DeltaError: as `select`; `to` is not among the later siblings (PK207), or several times (PK202).
     """
     file = symbol.file
-    search = _Search(symbol, within, next_to, nth, count, entry, delta)
+    search = _Search(symbol, within, next_to, nth, count, entry, delta, windows)
     first, last = compile_pattern(run.from_, "statements"), compile_pattern(run.to, "statements")
     starts = find_all(first, search.windows, file)
     ends = find_all(last, search.windows, file)
@@ -190,16 +195,17 @@ class _Search:
         count: int,
         entry: str,
         delta: str,
+        windows: Sequence[Window] | None = None,
     ) -> None:
         self.symbol, self.file = symbol, symbol.file
         self.within, self.nth, self.count, self.entry, self.delta = within, nth, count, entry, delta
+        self.everything = symbol_windows(symbol) if windows is None else list(windows)
         self.neighbour = compile_pattern(next_to, "statements") if next_to is not None else None
         self.windows = self._narrowed(within)
 
     def _narrowed(self, within: Within | None) -> list[Window]:
-        everything = symbol_windows(self.symbol)
         if within is None:
-            return everything
+            return self.everything
         if isinstance(within, ClauseOf):
             clause = self.clause(within)
             return [Window(clause.suite, 0, len(clause.suite), clause.node)]
@@ -213,7 +219,7 @@ class _Search:
 
     def _outer(self, code: Code) -> Match:
         """The one place that a `within` pattern matches."""
-        everything = symbol_windows(self.symbol)
+        everything = self.everything
         outer = compile_pattern(code, "statements")
         found = find_all(outer, everything, self.file)
         if len(found) != 1:
