@@ -217,12 +217,18 @@ def load_source(raw: bytes, *, pin: str, path: str) -> SourceFile:
         ) from error
     if "\0" in text:
         raise UpstreamError(finding("PK404", f"{path} of pin {pin} holds a NUL byte", upstream=Position(path)))
-    data = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8")
+    digest = raw_digest = sha256(raw)
+    data = raw
+    if eol != "LF" or encoding != "utf-8":  # nearly all files are normal already
+        data = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8")
+        digest = sha256(data)
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    return SourceFile(pin, path, module, sha256(raw), sha256(data), eol, encoding, data)
+    return SourceFile(pin, path, module, raw_digest, digest, eol, encoding, data)
 
 
 def _eol(raw: bytes) -> str:
+    if b"\r" not in raw:
+        return "LF"
     crlf = raw.count(b"\r\n")
     kinds = {"CRLF": crlf, "LF": raw.count(b"\n") - crlf, "CR": raw.count(b"\r") - crlf}
     seen = [kind for kind, count in kinds.items() if count]
