@@ -10,8 +10,6 @@ from dataclasses import replace
 from typing import IO
 from urllib.parse import urlsplit
 
-from packaging.version import Version
-
 from afd_patchkit.errors import UpstreamError
 from afd_patchkit.upstream import archives
 from afd_patchkit.upstream.base import Artifact
@@ -261,6 +259,8 @@ def _checked(index: MemberIndex, request: Request) -> MemberIndex:
     """`index`, if it is of the pinned release."""
     if index.distribution != normalised(request.pin.distribution):
         raise mismatch(f"{index.file} is of {index.distribution}, but {request.label} is pinned")
+    from packaging.version import Version
+
     if Version(index.version) != request.version:
         raise mismatch(f"{index.file} is {index.distribution} {index.version}, but {request.label} is pinned")
     return index

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Protocol
 
 from afd_patchkit.errors import UpstreamError
@@ -78,6 +77,8 @@ class CachingUpstream:
         if file is None:
             path = self.paths().get(module)
             if path is None:
+                from difflib import get_close_matches
+
                 near = get_close_matches(module, self.paths(), n=3)
                 raise UpstreamError(
                     finding(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import threading
 import time
 import weakref
@@ -199,6 +198,8 @@ class Network:
     def _request(
         self, url: str, headers: Mapping[str, str], stats: Stats, handle: Callable[[httpx.Response, str], T]
     ) -> T:
+        import random
+
         import httpx
 
         for attempt in range(self.retries + 1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -185,6 +184,8 @@ def pip_config() -> dict[str, str]:
     Raises:
         UpstreamError: one of them cannot be read (PK410); to go on could mean to ask the wrong index.
     """
+    import configparser
+
     merged: dict[str, str] = {}
     for path in pip_config_files():
         parser = configparser.RawConfigParser()

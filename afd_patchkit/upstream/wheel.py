@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
-
 from afd_patchkit.upstream import archives
 from afd_patchkit.upstream.archives import Reader, ZipMember
 from afd_patchkit.upstream.cache import digest_of, matches
@@ -136,6 +134,8 @@ def check_identity(request: Request, archive: str, name: str, version: str, *, p
     Raises:
         UpstreamError: it is another one (PK402).
     """
+    from packaging.version import InvalidVersion, Version
+
     try:
         found = Version(version)
     except InvalidVersion:
