@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from afd_patchkit.names.analysis import is_type_checking
+from afd_patchkit.names.analysis import is_type_checking, mangle
 from afd_patchkit.source.locate import dotted
 from afd_patchkit.source.text import SourceFile
 
@@ -180,7 +180,16 @@ def _is_overload(node: ast.AST) -> bool:
 def _declared_global(file: SourceFile) -> set[str]:
     if b"global" not in file.data:
         return set()
-    return {name for node in ast.walk(file.tree) if isinstance(node, ast.Global) for name in node.names}
+    found: set[str] = set()
+    stack: list[tuple[ast.AST, str | None]] = [(file.tree, None)]
+    while stack:
+        node, private = stack.pop()
+        if isinstance(node, ast.Global):
+            found.update(mangle(name, private) for name in node.names)
+        elif isinstance(node, ast.ClassDef):
+            private = node.name
+        stack.extend((child, private) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+    return found
 
 
 def absolute_module(file: SourceFile, module: str | None, level: int) -> str | None:

@@ -308,8 +308,8 @@ class Meanings:
         elif name in BUILTINS:
             return Meaning("builtin")
         symbol = self.context.symbol
-        names = {*module_bindings(symbol.file), *self.bound, *self.context.provided, *BUILTINS} - {name}
-        near = get_close_matches(name, sorted(names), n=3)
+        names = {*module_bindings(symbol.file), *self.bound, *self.context.provided} - {name}
+        near = get_close_matches(name, sorted(names), n=3) or get_close_matches(name, sorted(BUILTINS), n=1, cutoff=0.8)
         report = finding(
             "PK301",
             f"nothing binds `{name}`: neither {symbol.file.module}, nor the manifest, nor Python's builtins",

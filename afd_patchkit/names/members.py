@@ -106,14 +106,13 @@ def _private(node: ast.AST, text: Text, fstring: ast.AST | None) -> Iterator[Ide
 
 
 def _identifiers(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
+    """What Python mangles; keywords of calls and attributes in class patterns it does not."""
     if isinstance(node, ast.Name):
         yield node.id, node, "name"
     elif isinstance(node, ast.Attribute):
         yield node.attr, node, "attribute"
     elif isinstance(node, ast.arg):
         yield node.arg, node, "param"
-    elif isinstance(node, ast.keyword) and node.arg:
-        yield node.arg, node, "keyword"
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield node.name, node, "def"
     elif isinstance(node, ast.ExceptHandler) and node.name:
@@ -123,7 +122,7 @@ def _identifiers(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
     elif isinstance(node, ast.MatchMapping) and node.rest:
         yield node.rest, node, "rest"
     elif isinstance(node, ast.alias):
-        yield node.asname or node.name, node, "alias"
+        yield node.asname or node.name.partition(".")[0], node, "alias"
     elif type(node).__name__ in {"TypeVar", "ParamSpec", "TypeVarTuple"}:
         yield node.name, node, "type"  # type: ignore[attr-defined]
 

@@ -23,7 +23,7 @@ def ident_span(text: Text, node: ast.AST, kind: str, name: str, fstring: ast.AST
     Args:
         text: the text that `node` was parsed from.
         node: the node.
-        kind: what the name is to the node: `name`, `walrus`, `attribute`, `keyword`, `param`, `def`, `alias`, `except`,
+        kind: what the name is to the node: `name`, `walrus`, `attribute`, `param`, `def`, `alias`, `except`,
             `capture`, `rest`, `type`, or `global` (the whole statement is meant).
         name: the identifier as Python reads it.
         fstring: the outermost f-string around the node.
@@ -44,7 +44,7 @@ def _plain(text: Text, node: ast.AST, kind: str, name: str) -> Span | None:
     if kind in {"name", "walrus", "global"}:
         return text.node_span(node)
     whole = text.node_span(node)
-    if kind in {"param", "keyword"}:
+    if kind == "param":
         return _word_at(text, whole.start, forward=True)
     if kind == "attribute":
         return _word_at(text, whole.end, forward=False)

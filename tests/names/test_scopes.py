@@ -28,7 +28,10 @@ TABLE = [
     ("def f(a, /, b, *c, d=e, **g): return a, b, c, d, g, h", "e h"),
     ("def f():\n    x = 1\n    def g():\n        return x + y\n    return g", "y"),
     ("def f():\n    def g():\n        nonlocal x\n        x = y\n    x = 1", "y"),
-    ("def f():\n    try:\n        x = 1\n    finally:\n        def g():\n            global x\n            x = z", "x x z"),
+    (
+        "def f():\n    try:\n        x = 1\n    finally:\n        def g():\n            global x\n            x = z",
+        "x x z",
+    ),
     ("def f():\n    return [a for a in b if c for d in a]", "b c"),
     ("def f(b):\n    return {a: b for a, b in b.items()}", ""),
     ("def f():\n    return [x := y for y in z], x", "z"),
@@ -37,14 +40,20 @@ TABLE = [
     ("class A:\n    x = x\n    y = x", "x"),
     ("class A:\n    x = 1\n    y = [x for _ in range(3)]", "range x"),
     ("class A:\n    x = 1\n    y = [_ for _ in range(x)]", "range"),
-    ("def f(v):\n    match v:\n        case P(a, b=[*c], d={'k': e, **g}) if h: return a, c, e, g\n        case Q.r | None as s: return s", "P Q h"),
+    (
+        "def f(v):\n    match v:\n        case P(a, b=[*c], d={'k': e, **g}) if h: return a, c, e, g\n        case Q.r | None as s: return s",
+        "P Q h",
+    ),
     ("def f():\n    try: pass\n    except E as e: return e", "E"),
     ("def f():\n    import a.b, c as d\n    from e import g as h\n    return a, d, h", ""),
     ("def f():\n    with o() as (p, q): del p\n    for i in j: k[i] = q", "j k o"),
     ("@deco(x)\ndef f(a: T, *b: 'U | V') -> W: pass", "T U V W deco x"),
     ("def f(a: Literal['x', 'y'], b: Annotated[T, 'meta'], c: list['U']): pass", "Annotated Literal T U list"),
     ("def f():\n    a: T = 1\n    b.c: 'S' = 2", "S T b"),
-    ("async def f():\n    async for a in b: await a\n    async with c as d: yield d\n    return_ = [e async for e in g]", "b c g"),
+    (
+        "async def f():\n    async for a in b: await a\n    async with c as d: yield d\n    return_ = [e async for e in g]",
+        "b c g",
+    ),
     ("def f():\n    return f'{a!r:>{b}} {c + (lambda c: c)(d)}'", "a b c d"),
     ("def f():\n    return f()", "f"),
     ("def f():\n    global late\n    late += 1\n    del late", "late late late"),
@@ -199,7 +208,11 @@ def test_the_standard_library_has_the_free_names_that_symtable_says(module: str)
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             continue
         tables = by_symtable(source, node)
-        if len(tables) != 1 or getattr(node, "type_params", None) or any(isinstance(n, ast.Lambda) for n in _header(node)):
+        if (
+            len(tables) != 1
+            or getattr(node, "type_params", None)
+            or any(isinstance(n, ast.Lambda) for n in _header(node))
+        ):
             continue
         assert by_analysis(node, postponed) - _IMPLICIT == tables[0] - _IMPLICIT, node.name
         for occurrence in free_occurrences([node], text):
@@ -221,10 +234,15 @@ NAMES = st.sampled_from(["a", "b", "c"])
 def block(draw: st.DrawFn, depth: int = 0) -> list[str]:
     lines: list[str] = []
     for _ in range(draw(st.integers(1, 3))):
-        kind = draw(st.sampled_from(["read", "write", "global", "nonlocal", "comp", "walrus", "lambda", "def", "class", "del"]))
+        kind = draw(
+            st.sampled_from(["read", "write", "global", "nonlocal", "comp", "walrus", "lambda", "def", "class", "del"])
+        )
         one, other = draw(NAMES), draw(NAMES)
         if kind == "def" and depth < 3:
-            lines += [f"def {one}({draw(st.sampled_from(['', 'a', 'b=c']))}):", *(f"    {x}" for x in draw(block(depth + 1)))]
+            lines += [
+                f"def {one}({draw(st.sampled_from(['', 'a', 'b=c']))}):",
+                *(f"    {x}" for x in draw(block(depth + 1))),
+            ]
         elif kind == "class" and depth < 3:
             lines += [f"class {one}:", *(f"    {x}" for x in draw(block(depth + 1)))]
         else:

@@ -34,7 +34,9 @@ class World:
         self.root = root
         files = {"acme/__init__.py": "", **dedent(files)}
         self.target = MemoryUpstream(files, pin="acme", version="1.0")
-        self.donor = MemoryUpstream({"acme/__init__.py": "", **dedent(donor)}, pin="new", version="2.0") if donor else None
+        self.donor = (
+            MemoryUpstream({"acme/__init__.py": "", **dedent(donor)}, pin="new", version="2.0") if donor else None
+        )
         for path, text in files.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text)
@@ -80,7 +82,13 @@ class World:
         return apply_edits(rendered, plan.edits), plan
 
     def source(
-        self, reference: str, *, change: Mapping[str, str] | None = None, before: str = "", bases: str = "", **given: object
+        self,
+        reference: str,
+        *,
+        change: Mapping[str, str] | None = None,
+        before: str = "",
+        bases: str = "",
+        **given: object,
     ) -> str:
         """Text of a generated module with one entry; `before` stands for what the manifest provides."""
         text, plan = self.plan_text(reference, change or {}, given)
