@@ -18,6 +18,7 @@ import copy
 import dis
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import CodeType
 from typing import Literal
 
@@ -62,22 +63,25 @@ class Function:
 
 @dataclass
 class UpstreamFile:
-    """One upstream file, parsed and compiled once."""
+    """One upstream file, parsed once and compiled once."""
 
     module: str
     text: str
     is_package: bool = False
     tree: ast.Module = field(init=False)
-    code: CodeType = field(init=False)
     functions: list[Function] = field(init=False)
 
     def __post_init__(self) -> None:
         self.tree = ast.parse(self.text)
-        self.code = compile(self.text, "<upstream>", "exec", dont_inherit=True)
         self.functions = list(_functions(self.tree.body, ()))
         self.names = bindings(self.tree.body, self.package)
         self.mutable = {name for n in ast.walk(self.tree) if isinstance(n, ast.Global) for name in n.names}
         self.lines = self.text.split("\n")
+
+    @cached_property
+    def code(self) -> CodeType:
+        """The compiled file."""
+        return compile(self.text, "<upstream>", "exec", dont_inherit=True)
 
     @property
     def package(self) -> str:
@@ -125,18 +129,18 @@ def find_code(code: CodeType, path: Sequence[str], first_line: int | None) -> Co
 def difference(ours: CodeType, theirs: CodeType, where: str = "") -> str | None:
     """The first way in which `ours` is not upstream's code object; None when they are the same function.
 
-    Places (file, lines, columns, `co_qualname`) do not count.
+    Places (file, lines, columns, qualified names) do not count.
     """
     where = where or theirs.co_name
     for name in _FIELDS:
         if getattr(ours, name) != getattr(theirs, name):
             return f"{where}: {name} {getattr(ours, name)!r}, upstream has {getattr(theirs, name)!r}"
-    if "__firstlineno__" in theirs.co_names:  # Python 3.13 stores a class's line as a constant
+    if getattr(ours, "co_exceptiontable", b"") != getattr(theirs, "co_exceptiontable", b""):
+        return f"{where}: exception tables differ"
+    if "__qualname__" in theirs.co_names:  # a class body; its qualified name and (Python 3.13) line are constants
         return _instructions(ours, theirs, where)
     if ours.co_code != theirs.co_code:
         return f"{where}: instructions differ{_first_instruction(ours, theirs)}"
-    if getattr(ours, "co_exceptiontable", b"") != getattr(theirs, "co_exceptiontable", b""):
-        return f"{where}: exception tables differ"
     return _constants(ours.co_consts, theirs.co_consts, where)
 
 
@@ -169,12 +173,12 @@ def _instructions(ours: CodeType, theirs: CodeType, where: str) -> str | None:
     for number, (one, other) in enumerate(zip(left, right, strict=True)):
         if one.opname != other.opname:
             return f"{where}: {one.opname}, upstream has {other.opname}"
-        line = number + 1 < len(right) and right[number + 1].argval == "__firstlineno__"
+        place = number + 1 < len(right) and right[number + 1].argval in {"__qualname__", "__firstlineno__"}
         if isinstance(one.argval, CodeType) and isinstance(other.argval, CodeType):
             found = difference(one.argval, other.argval, f"{where}.{other.argval.co_name}")
             if found:
                 return found
-        elif constant(one.argval) != constant(other.argval) and not line:
+        elif constant(one.argval) != constant(other.argval) and not place:
             return f"{where}: {one.opname} {one.argval!r}, upstream has {other.argval!r}"
     return None
 

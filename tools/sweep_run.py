@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LIMIT = 0.02
 """Share of functions that may be refused."""
-SHOWN = 40
+SHOWN = 20
 
 
 @dataclass
@@ -75,38 +75,40 @@ class FileSweep:
     def _symbol(self, qualname: str, functions: list[Function]) -> None:
         """One name: as it is, or branch by branch where several definitions bind it; each function once."""
         left = {f.first_line: f for f in functions}
-        ambiguous = self._one(qualname, None, left)
-        for branch in range(1, len(functions) + 1) if ambiguous else ():
-            if left:
-                self._one(qualname, branch, left)
+        again = self._one(qualname, None, left)
+        branch = 0
+        while again and left:  # a branch may also be an assignment
+            branch += 1
+            again = self._one(qualname, branch, left)
         for function in left.values():
-            self._fault("wrong", qualname, f"line {function.first_line}: no entry gives this definition", 1)
+            self._fault("wrong", f"{self.module}:{qualname}", f"line {function.first_line}: no entry gives this definition", 1)
 
     def _one(self, qualname: str, branch: int | None, left: dict[int, Function]) -> bool:
-        """Judge one entry; True when the name is ambiguous."""
+        """Judge one entry and take its functions out of `left`; whether further branches should be tried."""
         where = f"{self.module}:{qualname}" + (f" (branch {branch})" if branch else "")
         try:
             made = self.engine.make(self.module, qualname, branch, group=self.group and "." in qualname)
         except PatchkitError as error:
             found = next((f for f in error.findings if f.severity is Severity.ERROR), error.findings[0])
-            if found.code == "PK206" and branch is None:
-                return True
+            if found.code == "PK206":
+                return branch is None
             several = len(left) if branch is None else 1
             for line in sorted(left)[:several]:
                 del left[line]
             self.outcome.counts[found.code] += several
             self.outcome.refusals.append((found.code, where, found.message))
-            return False
-        except Exception:
+            return branch is not None
+        except Exception as error:
             count = len(left) if branch is None else 1
             for line in sorted(left)[:count]:
                 del left[line]
-            self._fault("crashed", where, traceback.format_exc(limit=-4), count)
-            return False
+            self._fault("crashed", where, _crash(error), count)
+            return branch is not None
         claimed = [left.pop(line) for line in made.lines if line in left]
-        if len(claimed) != len(made.lines) or not claimed:
+        if len(claimed) != len(made.lines) or (not claimed and branch is None):
             self._fault("wrong", where, f"it holds lines {made.lines}, which are not (or no more) definitions of that name", 1)
-            return False
+        if not claimed:
+            return branch is not None
         container = None
         if self.group and "." in qualname:
             from tools.sweep_engine import GROUP
@@ -117,7 +119,7 @@ class FileSweep:
             self._fault("wrong", where, verdict.detail, len(claimed))
         else:
             self.outcome.counts["rebound" if made.declared else "verbatim"] += len(claimed)
-        return False
+        return branch is not None
 
     def _fault(self, kind: str, where: str, detail: str, count: int) -> None:
         self.outcome.counts[kind] += count
@@ -145,11 +147,16 @@ def _sweep(module: str, only: set[str] | None, group: bool) -> Outcome:
     assert _engine is not None
     try:
         return FileSweep(_engine, module, group=group).run(only)
-    except Exception:
+    except Exception as error:
         outcome = Outcome()
         outcome.counts["crashed"] += 1
-        outcome.faults.append(f"crashed: {module}: {traceback.format_exc(limit=-4)}")
+        outcome.faults.append(f"crashed: {module}: {_crash(error)}")
         return outcome
+
+
+def _crash(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 # ---- the run ------------------------------------------------------------------------------------------------------
@@ -208,6 +215,8 @@ def report(outcome: Outcome, seconds: float, *, verbose: bool) -> int:
             print(f"refused {code} {where}: {message}")
     for fault in sorted(outcome.faults)[: None if verbose else SHOWN]:
         print(fault)
+    if len(outcome.faults) > SHOWN and not verbose:
+        print(f"and {len(outcome.faults) - SHOWN} more (--verbose)")
     many = sum(refused.values()) > LIMIT * total
     if many:
         print(f"more than {LIMIT:.0%} refused")
@@ -228,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--source", type=Path, metavar="PATH", help="a tree, sdist or wheel, instead of the package index")
     parser.add_argument("--offline", action="store_true", help="use the cache only")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--verbose", action="store_true", help="list every refusal")
+    parser.add_argument("--verbose", action="store_true", help="list every refusal and fault")
     options = parser.parse_args(arguments)
     distribution, _, version = options.release.partition("==")
     if not distribution or not version:
