@@ -16,9 +16,10 @@ class Artifact:
     """What one pin was read from; the identity that the lock records.
 
     Attributes:
-        source: `path`, `cache`, `installed`, `wheel`, `sdist` or `git`.
+        source: what kind of thing it is: `wheel`, `sdist`, `git`, `installed`, `path` (a tree). It stays the same when
+            a later run reads the artifact from the cache; where the bytes of one run came from is the upstream's `origin`.
         file: artifact file name (or the path or commit read).
-        sha256: the index's digest of the whole artifact; None where there is none (`path`, `installed`, `git`).
+        sha256: digest of the whole artifact; None where there is none (a tree, `installed`, `git`).
     """
 
     source: str

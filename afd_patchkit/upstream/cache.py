@@ -17,6 +17,7 @@ from typing import Any
 
 FORMAT = "v1"
 _STALE = 24 * 3600.0
+_WAIT = 900.0
 
 
 def digest_of(algorithm: str, data: bytes) -> str:
@@ -133,7 +134,7 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             guard = FileLock(str(folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.lock"))
-            guard.acquire()
+            guard.acquire(timeout=_WAIT)  # then go on: it only saves work
         except (OSError, NotImplementedError):
             yield
             return

@@ -105,7 +105,7 @@ def _cached(request: Request) -> SourceUpstream:
             return upstream
         raise Unavailable("cache", f"{locked.file} is not there")
     if not request.options.offline:
-        raise Unavailable("cache", "no locked artifact to look for")
+        raise Unavailable("cache", "the lock names no artifact to look for")
     for file in remembered(request):
         if file.sha256 is not None:
             artifact = Artifact("wheel" if file.is_wheel else "sdist", file.filename, file.sha256)
