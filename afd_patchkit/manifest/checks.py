@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 from afd_patchkit.manifest import model, rules, syntax
 from afd_patchkit.manifest.build import Builder
 from afd_patchkit.manifest.model import Code, Delta
-from afd_patchkit.manifest.nodes import Mapping
+from afd_patchkit.manifest.nodes import Mapping, Node, Sequence
 from afd_patchkit.review.finding import Position
 
 UPSTREAM = "__upstream__"
@@ -112,21 +112,22 @@ def _placeholders(builder: Builder, delta: Delta, node: Mapping, operation: str)
     if UPSTREAM in used and not replaces and code:
         message = f"`{UPSTREAM}` stands for replaced text, and `{operation}` replaces none"
         builder.report("PK011", message, _place_of(code, UPSTREAM))
-    parts = node.get("parts")
-    for name in delta.parts if isinstance(parts, Mapping) and operation == "replace" else ():
-        where = parts.keys.get(name, node.position) if isinstance(parts, Mapping) else node.position
+    given = node.get("parts")
+    parts = given.keys if isinstance(given, Mapping) and operation == "replace" else {}
+    for name, where in parts.items():
         _name(builder, name, "the part", where)
         if name == "upstream":
             builder.report("PK018", "a part cannot be called `upstream`: that is the whole", where)
-        elif f"__{name}__" not in used:
+        elif code and f"__{name}__" not in used:
             builder.report("PK011", f"part `{name}` is not used", where, f"Write `__{name}__` in `with`, or drop it.")
-    for name in sorted(used - {UPSTREAM, *(f"__{part}__" for part in delta.parts)}):
-        near = get_close_matches(name, [UPSTREAM, *(f"__{part}__" for part in delta.parts)], n=1, cutoff=0.75)
+    known = [UPSTREAM, *(f"__{name}__" for name in parts)]
+    for name in sorted(used.difference(known)):
+        near = get_close_matches(name, known, n=1, cutoff=0.75)
         if near and replaces and code:
             builder.report(
                 "PK011", f"`{name}` is no placeholder here", _place_of(code, name), f"Did you mean `{near[0]}`?"
             )
-    if delta.deltas and not used & {UPSTREAM, *(f"__{part}__" for part in delta.parts)}:
+    if delta.deltas and delta.with_ is not None and not used.intersection(known):
         message = "`deltas` change what `with` keeps of upstream, and it keeps nothing"
         builder.report("PK011", message, _at(node, "deltas"), f"Write `{UPSTREAM}` in `with`, or drop `deltas`.")
 
@@ -188,14 +189,29 @@ def _entry(builder: Builder, entry: model.Entry, node: Mapping) -> None:
             builder.report("PK010", f"two deltas of the entry are called {delta.name!r}", delta.where, help_)
         seen.setdefault(delta.name, delta.where)
         operation = next((op for op in model.OPERATIONS if getattr(delta, op) is not None), None)
-        if entry.kind == "delegate" and operation not in rules.DELEGATE_OPERATIONS:
+        if entry.kind == "delegate" and operation and operation not in rules.DELEGATE_OPERATIONS:
             help_ = f"It has a body of its own; its deltas do only {', '.join(sorted(rules.DELEGATE_OPERATIONS))}."
             builder.report("PK013", f"`{operation}` cannot change a delegate", delta.where, help_)
+    if (
+        entry.kind == "backport"
+        and not _items(node, "remove_when")
+        and not _items(builder.document.root, "remove_when")
+    ):
+        help_ = (
+            "Say by a probe when the target has it, such as `defines: acme.engine:Overlap`; prose may stand beside it."
+        )
+        builder.report("PK013", "a backport needs `remove_when`", entry.where, help_)
     if entry.part is not None:
         parts = entry.part.split("/")
         if "\\" in entry.part or not entry.part.endswith(".py") or any(p in ("", ".", "..") for p in parts):
             help_ = "Name a .py file below the manifest's folder, such as parts/handoff.py."
             builder.report("PK012", f"`part: {entry.part}` is no such path", _at(node, "part"), help_)
+
+
+def _items(node: Node | None, key: str) -> bool:
+    """Whether the list `key` of a mapping has items, be they right or wrong."""
+    value = node.get(key) if isinstance(node, Mapping) else None
+    return isinstance(value, Sequence) and bool(value.items)
 
 
 def _class(builder: Builder, group: model.ClassGroup, node: Mapping) -> None:
@@ -220,11 +236,6 @@ def _manifest(builder: Builder, manifest: model.Manifest, node: Mapping) -> None
         help_ = "Write a path below the generated package, such as acme_backport/runner.py."
         builder.report("PK014", f"`module: {manifest.module}` {problem}", _at(node, "module"), help_)
     for entry, group in manifest.all_entries():
-        if entry.kind == "backport" and not entry.remove_when and not manifest.remove_when:
-            help_ = (
-                "Say by a probe when the target has it, such as `defines: acme.engine:Overlap`; prose may stand beside."
-            )
-            builder.report("PK013", "a backport needs `remove_when`", entry.where, help_)
         if entry.via == "super" and group is None:
             help_ = "Put the entry into a `class:` group, or use `via: original`."
             builder.report("PK013", "`via: super` needs a class", entry.where, help_)

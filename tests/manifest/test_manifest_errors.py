@@ -311,6 +311,26 @@ def test_members_are_named_with_their_class():
     assert {f.entry for f in problems(text)} == {"m.py::C.f"}
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (entry("symbol: a:b\nkind: backport\nremove_when: [{defines: ab}]"), "PK006"),
+        (entry("symbol: a:b\nkind: backport").replace("entries:", "remove_when: [{defines: ab}]\nentries:"), "PK006"),
+        (
+            entry("symbol: a:b\nkind: delegate\nvia: original\nbody: 'pass'\ndeltas: [{name: d, parameter: {add: ')'}}]"),
+            "PK020",
+        ),
+        (delta("replace: 'x = 1'\nwith: __a__\nparts: {a: 'x'}"), "PK007"),
+        (delta("replace: 'x = 1'\nwith: '__a__; __ab__'\nparts: {a: ')', ab: 'x'}"), "PK030"),
+        (delta("replace: 'x = 1'\nwith: __upstream__\ndeltas: [{name: e, remove: 'x = 1'}]"), "PK007"),
+        (entry("name: f\ndepends_on: [g]\nkind: copi"), "PK004"),
+        (delta("remove: ')'"), "PK030"),
+    ],
+)
+def test_one_error_is_reported_as_one(text, code):
+    assert [f.code for f in problems(text)] == [code]
+
+
 def test_numbers_beyond_what_python_converts():
     assert [f.code for f in problems(delta(f"remove: 'x = 1'\ncount: {'9' * 5000}"))] == ["PK004"]
     assert [f.code for f in problems(delta(f"rebind: {{{'9' * 500}: 'x'}}"))] == ["PK005"]
