@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -17,17 +16,13 @@ from afd_patchkit.names.backport import Dependency, Donor
 from afd_patchkit.names.bindings import Binding, Site, module_bindings
 from afd_patchkit.names.model import ImportNeed, NameContext, Reason
 from afd_patchkit.names.stars import lookup
+from afd_patchkit.names.stdlib import BUILTINS
 from afd_patchkit.review.finding import Finding, Severity, finding
 from afd_patchkit.source.text import SourceFile, sha256
 from afd_patchkit.upstream.base import Upstream
 
 Origin = Literal["upstream", "provided", "rebind", "own", "builtin", "module attribute", "unknown"]
 
-# The same set on every Python, so that the output does not depend on the one that runs.
-BUILTINS = frozenset(dir(builtins)) | {
-    "BaseExceptionGroup", "ExceptionGroup", "PythonFinalizationError", "_IncompleteInputError", "WindowsError",
-    "copyright", "credits", "exit", "help", "license", "quit", "_",
-} - {"_"}  # fmt: skip
 MODULE_ATTRIBUTES = frozenset(
     {
         "__name__",

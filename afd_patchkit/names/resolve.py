@@ -21,6 +21,7 @@ from afd_patchkit.names.model import ImportNeed, NameContext, NameEdit, NamePlan
 from afd_patchkit.names.notes import entry_notes, rewritten_note
 from afd_patchkit.names.relative import absolute_edits, relative_imports
 from afd_patchkit.names.scopes import use_span
+from afd_patchkit.names.stdlib import BUILTINS
 from afd_patchkit.review.finding import Finding, finding
 from afd_patchkit.source.text import SourceFile, Span, Text
 
@@ -448,8 +449,6 @@ _HOW = {
 
 
 def _is_known(name: str) -> bool:
-    from afd_patchkit.names.meaning import BUILTINS
-
     return name in BUILTINS or name in MODULE_ATTRIBUTES or name in {"__module__", "__qualname__"}
 
 

@@ -1,4 +1,7 @@
-"""Top-level modules of the standard library, Python 3.10 to 3.13 together; the same list whatever Python runs."""
+"""Builtins and top-level modules of the standard library, Python 3.10 to 3.13 together.
+
+The lists are written down, so that the output does not depend on the Python that runs or on what it has loaded.
+"""
 
 from __future__ import annotations
 
@@ -20,5 +23,26 @@ STDLIB = frozenset(
     tkinter token tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing unicodedata
     unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp
     zipfile zipimport zlib zoneinfo
+    """.split()  # noqa: SIM905 - a list of strings would be eight times as long
+)
+
+BUILTINS = frozenset(
+    """
+    ArithmeticError AssertionError AttributeError BaseException BaseExceptionGroup BlockingIOError BrokenPipeError
+    BufferError BytesWarning ChildProcessError ConnectionAbortedError ConnectionError ConnectionRefusedError
+    ConnectionResetError DeprecationWarning EOFError Ellipsis EncodingWarning EnvironmentError Exception
+    ExceptionGroup False FileExistsError FileNotFoundError FloatingPointError FutureWarning GeneratorExit IOError
+    ImportError ImportWarning IndentationError IndexError InterruptedError IsADirectoryError KeyError
+    KeyboardInterrupt LookupError MemoryError ModuleNotFoundError NameError None NotADirectoryError NotImplemented
+    NotImplementedError OSError OverflowError PendingDeprecationWarning PermissionError ProcessLookupError
+    PythonFinalizationError RecursionError ReferenceError ResourceWarning RuntimeError RuntimeWarning
+    StopAsyncIteration StopIteration SyntaxError SyntaxWarning SystemError SystemExit TabError TimeoutError True
+    TypeError UnboundLocalError UnicodeDecodeError UnicodeEncodeError UnicodeError UnicodeTranslateError
+    UnicodeWarning UserWarning ValueError Warning WindowsError ZeroDivisionError _IncompleteInputError
+    __build_class__ __debug__ __import__ abs aiter all anext any ascii bin bool breakpoint bytearray bytes callable
+    chr classmethod compile complex copyright credits delattr dict dir divmod enumerate eval exec exit filter float
+    format frozenset getattr globals hasattr hash help hex id input int isinstance issubclass iter len license list
+    locals map max memoryview min next object oct open ord pow print property quit range repr reversed round set
+    setattr slice sorted staticmethod str sum super tuple type vars zip
     """.split()  # noqa: SIM905 - a list of strings would be eight times as long
 )

@@ -11,7 +11,6 @@ import pytest
 
 from tests.names.world import codes, notes
 
-
 # ---- imported names (rule 1) --------------------------------------------------------------------------------------
 
 

@@ -123,8 +123,8 @@ def test_places_inside_fstrings_are_true(literal: str) -> None:
 
 
 def test_names_in_normal_form_and_non_ascii_lines() -> None:
-    text, found = occurrences("def f(): return 'é', ﬁn, größe  # é\n")  # noqa: RUF001
-    assert [(o.name, text.slice(o.span)) for o in found] == [("fin", "ﬁn"), ("größe", "größe")]  # noqa: RUF001
+    text, found = occurrences("def f(): return 'é', ﬁn, größe  # é\n")
+    assert [(o.name, text.slice(o.span)) for o in found] == [("fin", "ﬁn"), ("größe", "größe")]
 
 
 def test_local_names_are_parameters_and_bindings() -> None:
@@ -186,7 +186,8 @@ def by_analysis(node: ast.stmt, postponed: bool) -> set[str]:
 
 # `__class__` is added by symtable wherever `super` is read
 _IMPLICIT = {"__class__"}
-CORPUS = ["argparse", "ast", "asyncio/base_events", "collections/__init__", "configparser", "ctypes/__init__", "dataclasses"] + [
+CORPUS = [
+    "argparse", "ast", "asyncio/base_events", "collections/__init__", "configparser", "ctypes/__init__", "dataclasses",
     "doctest", "enum", "functools", "inspect", "logging/__init__", "pathlib", "pickle", "poplib", "pyclbr", "socket", "tarfile",
     "threading", "traceback", "unittest/mock", "zipfile",
 ]  # fmt: skip
