@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Benchmarks: each compares with a peer in the same run and prints a ratio. Timings are never asserted.
+
+    python tools/bench/run.py [check] [regen] [scale] [copied] [--runs N]
+
+Run it with an interpreter that has the project installed (`tools/test` makes one).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT), str(HERE)]
+
+
+def seconds(command: Sequence[str]) -> float:
+    """Wall time of one command."""
+    started = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    return time.perf_counter() - started
+
+
+def paired(name: str, ours: Sequence[str], peer: Sequence[str], runs: int) -> None:
+    """Time two commands in turn and print medians and the median of the pairwise ratios."""
+    for command in (ours, peer):
+        seconds(command)
+    pairs = [(seconds(ours), seconds(peer)) for _ in range(runs)]
+    mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
+    ratio = statistics.median(a / b for a, b in pairs)
+    print(f"{name}: {mine * 1000:.0f} ms, peer {other * 1000:.0f} ms, ratio {ratio:.2f} (median of {runs} pairs)")
+
+
+def check(runs: int) -> None:
+    """A warm `check` against importing click, yaml and pydantic."""
+    paired(
+        "warm check / import click, yaml, pydantic",
+        [sys.executable, "-m", "afd_patchkit", "check"],
+        [sys.executable, "-c", "import click, yaml, pydantic"],
+        runs,
+    )
+
+
+_PEER = """
+import sys
+import libcst
+for path in sys.argv[1:]:
+    libcst.parse_module(open(path, "rb").read())
+"""
+
+
+def regen(runs: int) -> None:
+    """A warm `regen --full` against importing libcst and parsing the same functions with it."""
+    from afd_patchkit.api import load_project
+    from afd_patchkit.manifest.load import load_manifests
+    from afd_patchkit.source.locate import find_symbol, parse_reference
+    from afd_patchkit.upstream.resolve import open_upstream
+    from afd_patchkit.upstream.settings import SourceOptions
+
+    loaded = load_manifests(load_project(ROOT))
+    options = SourceOptions()
+    opened: dict[str, object] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for manifest in loaded.manifests:
+            for entry, _ in manifest.all_entries():
+                pin = entry.pin or manifest.pin
+                if entry.symbol is None or pin is None:
+                    continue
+                if pin not in opened:
+                    opened[pin] = open_upstream(pin, loaded.pins.pins[pin], options)
+                module, qualname = parse_reference(entry.symbol.text)
+                symbol = find_symbol(opened[pin].read(module), qualname)  # type: ignore[attr-defined]
+                path = Path(folder, f"{len(paths)}.py")
+                lines = symbol.data.decode().splitlines()
+                path.write_text("\n".join(line.removeprefix(symbol.indent) for line in lines) + "\n")
+                paths.append(str(path))
+        paired(
+            f"warm regen --full / import libcst and parse the same {len(paths)} functions",
+            [sys.executable, "-m", "afd_patchkit", "regen", "--full"],
+            [sys.executable, "-c", _PEER, *paths],
+            runs,
+        )
+
+
+def scale(_: int) -> None:
+    """Cost by number of entries: `regen --full` in this process, a warm `check` as a command."""
+    from synthetic import make_project
+
+    from afd_patchkit.api import load_project
+    from afd_patchkit.api import regen as run
+    from afd_patchkit.upstream.settings import SourceOptions
+
+    print("entries  regen --full  per entry  warm check")
+    for count in (100, 300, 1_000, 3_000, 10_000):
+        with tempfile.TemporaryDirectory() as folder:
+            root, source = make_project(Path(folder), count)
+            project = load_project(root)
+            options = SourceOptions(sources={"acme": source}, offline=True, cache_dir=Path(folder, "cache"))
+            started = time.perf_counter()
+            report = run(project, options=options, full=True, jobs=1)
+            took = time.perf_counter() - started
+            assert report.exit_code == 0, report.findings[:3]
+            warm = seconds([sys.executable, "-m", "afd_patchkit", "--project", str(root), "check"])
+            print(f"{count:7,}  {took:10.2f} s  {took / count * 1000:6.2f} ms  {warm * 1000:7.0f} ms", flush=True)
+
+
+def copied(_: int) -> None:
+    """All `# Copied from` blocks of the transformers sdist through our extraction and comparison."""
+    from copied import check_all, fetch
+
+    archive = fetch()
+    found = check_all(archive)
+    print(json.dumps(found, indent=1))
+    print(f"copied blocks: {found['blocks']} in {found['seconds']:.1f} s = {found['blocks'] / found['seconds']:.0f} blocks/s")
+
+
+BENCHES: dict[str, Callable[[int], None]] = {"check": check, "regen": regen, "scale": scale, "copied": copied}
+
+
+def main() -> None:
+    """Run the named benchmarks, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*BENCHES, []], metavar="NAME", help=", ".join(BENCHES))
+    parser.add_argument("--runs", type=int, default=7)
+    arguments = parser.parse_args()
+    for name in arguments.names or BENCHES:
+        BENCHES[name](arguments.runs)
+
+
+if __name__ == "__main__":
+    main()
