@@ -21,7 +21,7 @@ from afd_patchkit.review.finding import Finding
 if TYPE_CHECKING:
     from afd_patchkit.upstream.settings import SourceOptions
 
-ENGINE = 1
+ENGINE = 2
 """Raised whenever the same input gives other output than before."""
 
 

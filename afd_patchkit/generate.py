@@ -50,9 +50,9 @@ def generate_all(
         PatchkitError: pins, manifests or lock are unusable as a whole.
     """
     loaded = load_manifests(project)
-    pins, moved = _overridden(loaded.pins, overrides)
+    pins, moved = overridden(loaded.pins, overrides)
     chosen = _chosen(loaded.manifests, modules)
-    opener = _Opener(options or SourceOptions(), lock, pins)
+    opener = Opener(options or SourceOptions(), lock, pins)
     workspace = Workspace(pins, opener)
     results = _generate(project, workspace, chosen, opener, jobs, progress)
     findings = [f for result in results for f in result.findings]
@@ -86,7 +86,7 @@ def _hand_edits(project: Project, lock: Lock | None, results: Sequence[ModuleRes
 # ---- what to generate from ----------------------------------------------------------------------------------------
 
 
-def _overridden(pins: Pins, overrides: Mapping[str, str]) -> tuple[Pins, dict[str, str]]:
+def overridden(pins: Pins, overrides: Mapping[str, str]) -> tuple[Pins, dict[str, str]]:
     """The pins with other versions or commits; the second result names those that really moved.
 
     Raises:
@@ -149,7 +149,7 @@ def _chosen(manifests: Sequence[Manifest], modules: Sequence[str]) -> list[Manif
     return chosen
 
 
-class _Opener:
+class Opener:
     """Opens each pin once, with what the lock knows of it."""
 
     def __init__(self, options: SourceOptions, lock: Lock | None, pins: Pins) -> None:
@@ -157,6 +157,7 @@ class _Opener:
         self.opened: dict[str, SourceUpstream] = {}
 
     def __call__(self, name: str, pin: Pin) -> SourceUpstream:
+        """The upstream of a pin, opened when first asked for."""
         upstream = self.opened.get(name)
         if upstream is None:
             known = self.known(name)
@@ -191,11 +192,11 @@ def _generate(
     project: Project,
     workspace: Workspace,
     manifests: Sequence[Manifest],
-    opener: _Opener,
+    opener: Opener,
     jobs: int | None,
     progress: Progress | None,
 ) -> list[ModuleResult]:
-    _prefetch(workspace, manifests, opener)
+    prefetch(workspace, manifests, opener)
     if progress:
         progress.start(len(manifests))
     entries = sum(1 for m in manifests for _ in m.all_entries())
@@ -213,7 +214,7 @@ def _generate(
 
 
 def _results(
-    project: Project, workspace: Workspace, manifests: Sequence[Manifest], opener: _Opener, jobs: int
+    project: Project, workspace: Workspace, manifests: Sequence[Manifest], opener: Opener, jobs: int
 ) -> Iterator[ModuleResult]:
     if jobs == 1:
         for manifest in manifests:
@@ -231,7 +232,7 @@ _worker: Callable[[str], ModuleResult] | None = None
 def _start_worker(project: Project, pins: Pins, options: SourceOptions, lock: Lock | None) -> None:
     global _worker  # noqa: PLW0603 - the state of one worker process
     manifests = {m.path: m for m in load_manifests(project).manifests}
-    workspace = Workspace(pins, _Opener(options, lock, pins))
+    workspace = Workspace(pins, Opener(options, lock, pins))
     _worker = lambda path: make_module(project, workspace, manifests[path])  # noqa: E731
 
 
@@ -256,7 +257,7 @@ def make_module(project: Project, workspace: Workspace, manifest: Manifest) -> M
         return ModuleResult(manifest.module, manifest.path, findings=error.findings, failed=True)
 
 
-def _prefetch(workspace: Workspace, manifests: Sequence[Manifest], opener: _Opener) -> None:
+def prefetch(workspace: Workspace, manifests: Sequence[Manifest], opener: Opener) -> None:
     """Read all files that entries name in few requests; what else is needed comes one by one."""
     wanted: dict[str, set[str]] = {}
     for manifest in manifests:
@@ -287,7 +288,7 @@ def build_lock(
     inputs: Mapping[str, str],
     pins: Pins,
     results: Sequence[ModuleResult],
-    opener: _Opener,
+    opener: Opener,
     moved: Mapping[str, str],
 ) -> Lock:
     """The lock of this run; modules that were not generated now are kept from `kept`."""
@@ -331,7 +332,7 @@ def _inputs(kept: Lock | None, inputs: Mapping[str, str], results: Sequence[Modu
     return {**kept["inputs"], **{name: digest for name, digest in inputs.items() if name in used}}
 
 
-def _pin_record(name: str, pin: Pin, opener: _Opener, files: Mapping[str, Any], old: Lock | None) -> dict[str, Any]:
+def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], old: Lock | None) -> dict[str, Any]:
     out: dict[str, Any] = {
         "distribution": pin.distribution,
         "version": pin.version,

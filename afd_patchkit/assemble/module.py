@@ -45,6 +45,17 @@ class Retired:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """One live entry: what was generated, or why it could not be."""
+
+    entry: Entry
+    group: ClassGroup | None
+    ref: str
+    generated: GeneratedEntry | None = None
+    error: PatchkitError | None = None
+
+
+@dataclass(frozen=True)
 class GeneratedModule:
     """One module, in memory.
 
@@ -106,26 +117,38 @@ class ModuleMaker:
         Raises:
             PatchkitError: with the findings of all its entries.
         """
+        attempts, retired = self.attempts()
+        errors = [a.error for a in attempts if a.error is not None]
+        problems = [f for error in errors for f in error.findings] + self.needs_retired(attempts, retired)
+        if problems:
+            worst = max(errors, key=lambda e: e.exit_code, default=DeltaError(*problems))
+            raise type(worst)(*problems)
+        return self.assembled(attempts, retired)
+
+    def attempts(self) -> tuple[list[Attempt], list[Retired]]:
+        """Generate each live entry on its own; the second result is what the target makes superfluous.
+
+        Raises:
+            PatchkitError: the module as a whole is unusable (imports, parts).
+        """
         live, retired = self._split()
         self.imports = manifest_imports(self.manifest.imports)
         self._read_parts(entry for entry, _ in live)
         provided = self._provided(live)
-        generated: list[tuple[GeneratedEntry, ClassGroup | None]] = []
-        errors: list[PatchkitError] = []
+        found: list[Attempt] = []
         for entry, group in live:
+            ref = self.ref(entry, group)
             try:
-                generated.append((self._entry(entry, group, provided), group))
+                found.append(Attempt(entry, group, ref, self._entry(entry, group, provided)))
             except PatchkitError as error:
-                errors.append(type(error)(*(f.at(entry=self._ref(entry, group), manifest=entry.where) for f in error.findings)))
-        problems = [f for error in errors for f in error.findings] + self._needs_retired(live, retired)
-        if problems:
-            worst = max(errors, key=lambda e: e.exit_code, default=DeltaError(*problems))
-            raise type(worst)(*problems)
-        return self._assembled(generated, retired)
+                placed = type(error)(*(f.at(entry=ref, manifest=entry.where) for f in error.findings))
+                found.append(Attempt(entry, group, ref, error=placed))
+        return found, retired
 
     # ---- entries ----------------------------------------------------------------------------------------------
 
-    def _ref(self, entry: Entry, group: ClassGroup | None) -> str:
+    def ref(self, entry: Entry, group: ClassGroup | None) -> str:
+        """`module.py::name` of an entry."""
         name = entry.generated_name or entry.part or "?"
         return f"{self.manifest.module}::{group.name + '.' if group else ''}{name}"
 
@@ -138,7 +161,7 @@ class ModuleMaker:
             if probe is None:
                 live.append((entry, group))
             else:
-                ref = self._ref(entry, group)
+                ref = self.ref(entry, group)
                 retired.append(Retired(entry, ref, ref.partition("::")[2], probe))
         return live, retired
 
@@ -146,18 +169,19 @@ class ModuleMaker:
         """The removal conditions that count for `entry`."""
         return entry.remove_when or self.manifest.remove_when
 
-    def _needs_retired(self, live: Sequence[tuple[Entry, ClassGroup | None]], retired: Sequence[Retired]) -> list[Finding]:
+    def needs_retired(self, attempts: Sequence[Attempt], retired: Sequence[Retired]) -> list[Finding]:
+        """Findings for live entries that depend on a retired one."""
         gone = {r.name for r in retired} | {r.ref for r in retired}
         return [
             finding(
                 "PK230",
-                f"{self._ref(entry, group)} depends on {name}, which is retired on this target",
-                entry=self._ref(entry, group),
-                manifest=entry.where,
+                f"{a.ref} depends on {name}, which is retired on this target",
+                entry=a.ref,
+                manifest=a.entry.where,
                 help="Give both the same removal condition, or make this entry stand without the other.",
             )
-            for entry, group in live
-            for name in entry.depends_on
+            for a in attempts
+            for name in a.entry.depends_on
             if name in gone
         ]
 
@@ -189,7 +213,7 @@ class ModuleMaker:
         return names
 
     def _entry(self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str]) -> GeneratedEntry:
-        ref = self._ref(entry, group)
+        ref = self.ref(entry, group)
         if entry.kind == "owned":
             return self._owned(entry, ref)
         pin = entry.pin or self.manifest.pin
@@ -278,9 +302,13 @@ class ModuleMaker:
 
     # ---- the module -------------------------------------------------------------------------------------------
 
-    def _assembled(
-        self, generated: Sequence[tuple[GeneratedEntry, ClassGroup | None]], retired: Sequence[Retired]
-    ) -> GeneratedModule:
+    def assembled(self, attempts: Sequence[Attempt], retired: Sequence[Retired]) -> GeneratedModule:
+        """The module of entries that were all generated.
+
+        Raises:
+            PatchkitError: it does not compile, or a name does not resolve.
+        """
+        generated = [(a.generated, a.group) for a in attempts if a.generated is not None]
         entries = tuple(g for g, _ in generated)
         files = {g.symbol.file.path: g.symbol.file for g in entries if g.symbol is not None}
         for g in entries:

@@ -12,9 +12,12 @@ from afd_patchkit.assemble.entry import GeneratedEntry
 from afd_patchkit.assemble.module import GeneratedModule
 from afd_patchkit.assemble.outline import verbatim_lines
 from afd_patchkit.delta.context import digest_of, edit_context
+from afd_patchkit.delta.edits import Edit
+from afd_patchkit.delta.patterns import Match
 from afd_patchkit.lock import digest, short
 from afd_patchkit.manifest.model import Delta, TakeBody
 from afd_patchkit.review.finding import Finding
+from afd_patchkit.source.facts import attributes_read, result_shape
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.signature import render, signature
 
@@ -122,7 +125,7 @@ def entry_record(generated: GeneratedEntry) -> dict[str, Any]:
         start = symbol.spans[0].start
         out["name_edits"] = [[s.start - start, s.end - start] for s in generated.name_spans]
     if generated.applied is not None:
-        out["deltas"] = _deltas(generated, symbol)
+        out["deltas"] = delta_records(symbol, generated.applied.edits, generated.applied.matches)
         taken = generated.applied.taken
         if taken:
             out["taken"] = {
@@ -147,29 +150,34 @@ def symbol_record(symbol: Symbol) -> dict[str, Any]:
         found = signature(symbol.node, symbol.file)
         out["signature"] = digest(render(found).encode())[:16]
         out["parameters"] = [p.name for p in found.parameters]
+        out["shape"] = list(result_shape(symbol.node))
+        out["reads"] = list(attributes_read(symbol.node))
         out["decorators"] = [digest(text.encode())[:16] for text in found.decorators]
     return out
 
 
-def _deltas(generated: GeneratedEntry, symbol: Symbol) -> dict[str, Any]:
-    applied = generated.applied
-    assert applied is not None
+def delta_records(
+    symbol: Symbol, edits: Sequence[Edit], matches: Mapping[str, Sequence[Match]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Per delta name, what the lock says of each of its edits."""
     start = symbol.spans[0].start
-    out: dict[str, Any] = {}
-    for edit in applied.edits:
-        context = edit_context(symbol, edit, applied.matches.get(edit.delta, ()))
-        out.setdefault(edit.delta, []).append(
-            {
-                "operation": edit.operation,
-                "span": [edit.span.start - start, edit.span.end - start],
-                "emitted": digest(edit.emitted.encode())[:16],
-                "touched": context.touched,
-                "headers": list(context.headers),
-                "before": context.before,
-                "after": context.after,
-                "bindings": list(context.bindings),
-            }
-        )
+    out: dict[str, list[dict[str, Any]]] = {}
+    for edit in edits:
+        context = edit_context(symbol, edit, matches.get(edit.delta, ()))
+        found: dict[str, Any] = {
+            "operation": edit.operation,
+            "span": [edit.span.start - start, edit.span.end - start],
+            "lines": list(context.lines),
+            "emitted": digest(edit.emitted.encode())[:16],
+            "touched": context.touched,
+            "headers": list(context.headers),
+            "before": context.before,
+            "after": context.after,
+            "bindings": list(context.bindings),
+        }
+        if context.holder is not None:
+            found["holder"] = context.holder
+        if context.arguments:
+            found["arguments"] = list(context.arguments)
+        out.setdefault(edit.delta, []).append(found)
     return out
-
-

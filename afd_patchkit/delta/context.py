@@ -24,6 +24,10 @@ class Context:
         before: the sibling statement before it; None at the start of a suite.
         after: the sibling statement behind it; None at the end of a suite.
         bindings: the statements (headers, for compound ones) that bind the locals its code reads, in order.
+        holder: the statement (its header, if compound) that holds the changed expression or call, without the arguments of
+            a changed call; None for whole statements.
+        arguments: of a changed call: positions, keywords, `*`, `**`.
+        lines: the symbol's own lines (from 1) that are replaced, inclusive; `(n, n - 1)` inserts before line n.
     """
 
     touched: str
@@ -31,6 +35,9 @@ class Context:
     before: str | None
     after: str | None
     bindings: tuple[str, ...]
+    holder: str | None = None
+    arguments: tuple[str, ...] = ()
+    lines: tuple[int, int] = (0, 0)
 
 
 def digest_of(file: SourceFile, span: Span) -> str:
@@ -59,7 +66,65 @@ def edit_context(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Contex
             after = digest_of(file, place.region([anchor.siblings[anchor.end]]))
     names = _names(edit.emitted) | _names(file.slice(touched))
     bindings = tuple(digest_of(file, span) for span in _bindings(symbol, place, names))
-    return Context(digest_of(file, touched), headers, before, after, bindings)
+    holder, arguments = _holder(symbol, place, edit, anchor)
+    lines = own_lines(symbol, edit.span)
+    return Context(digest_of(file, touched), headers, before, after, bindings, holder, arguments, lines)
+
+
+def own_lines(symbol: Symbol, span: Span) -> tuple[int, int]:
+    """The lines of `span` counted from the symbol's first line; `(n, n - 1)` for an insertion before line n."""
+    file = symbol.file
+    first = _own_line(symbol, file.line_of(span.start))
+    if len(span):
+        return first, _own_line(symbol, file.line_of(span.end - 1))
+    line = file.line_span(file.line_of(span.start), file.line_of(span.start))
+    if not file.data[line.start : span.start].strip():
+        return first, first - 1
+    if not file.data[span.start : line.end].strip():
+        return first + 1, first
+    return first, first
+
+
+def _own_line(symbol: Symbol, line: int) -> int:
+    count = 0
+    for first, last in symbol.line_ranges:
+        if line <= last:
+            return count + max(line - first, 0) + 1
+        count += last - first + 1
+    return count + 1
+
+
+def called(node: ast.AST | None) -> ast.Call | None:
+    """The call that an expression, or a statement whose value it is, consists of."""
+    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)):
+        node = node.value
+    if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom)):
+        node = node.value
+    return node if isinstance(node, ast.Call) else None
+
+
+def argument_names(call: ast.Call) -> tuple[str, ...]:
+    """Positions, keywords, `*` and `**` of a call, in order."""
+    names = ["*" if isinstance(a, ast.Starred) else str(i) for i, a in enumerate(call.args)]
+    return (*names, *(k.arg or "**" for k in call.keywords))
+
+
+def _holder(
+    symbol: Symbol, place: Place, edit: Edit, anchor: Match | None
+) -> tuple[str | None, tuple[str, ...]]:
+    if anchor is None or (anchor.body is not None and edit.operation != "call"):
+        return None, ()
+    node = anchor.nodes[0] if anchor.body is not None else anchor.owner
+    if not isinstance(node, ast.stmt):
+        return None, ()
+    file = symbol.file
+    whole = _header(place, node) or place.region([node])
+    call = called(anchor.nodes[0]) if edit.operation == "call" else None
+    if call is None:
+        return digest_of(file, whole), ()
+    cut = Span(file.node_span(call.func).end, file.node_span(call).end)
+    kept = (*tokens_in(file, Span(whole.start, cut.start)), *tokens_in(file, Span(cut.end, whole.end)))
+    return token_digest(kept), argument_names(call)
 
 
 def _meets(one: Span, other: Span) -> bool:
