@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from afd_patchkit.delta.buffer import Buffer
-from afd_patchkit.delta.edits import Edit, check_overlaps, render
+from afd_patchkit.delta.builder import Builder
+from afd_patchkit.delta.edits import Edit, Nesting, check_overlaps, render
 from afd_patchkit.delta.fences import Fence, draw
 from afd_patchkit.delta.frozen import frozen_findings
-from afd_patchkit.delta.operations import Builder, apply_delta
-from afd_patchkit.delta.patterns import Match, compile_pattern, find_all
+from afd_patchkit.delta.operations import apply_delta
+from afd_patchkit.delta.patterns import Match
+from afd_patchkit.delta.take import Reader, Taken, taker
 from afd_patchkit.errors import DeltaError, PatchkitError
-from afd_patchkit.manifest.model import Code, Delta, Take
+from afd_patchkit.manifest.model import Code, Delta
 from afd_patchkit.review.finding import Finding, finding
-from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
-from afd_patchkit.source.text import SourceFile, Span
+from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.text import SourceFile, Span, Text
+from afd_patchkit.source.tokens import tokens
 
-Reader = Callable[[str, str], SourceFile]
-"""`(pin, module) -> SourceFile`."""
+__all__ = ["Applied", "Reader", "apply_deltas"]
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,11 @@ class Applied:
     Attributes:
         symbol: the pristine symbol.
         edits: every difference to it (name edits excluded).
-        fences: the fenced regions, by line of `buffer`'s text without fences.
-        buffer: the text, indented for where it goes; ends with a newline.
+        fences: the fenced regions, by line of the text without fences.
+        buffer: the text with fences, indented for where it goes; ends with a newline.
         matches: per delta, the anchors found.
         rebind: names that deltas declare to mean something else.
-        taken: per `pin` and `symbol`, the bytes that `take:` used.
+        taken: per pin and symbol, the bytes that `take:` used (from the first to the last when several deltas take).
         findings: what does not stop generation (`frozen`).
     """
 
@@ -68,19 +72,24 @@ def apply_deltas(
     Raises:
         DeltaError: with every finding of every delta.
     """
-    taken: dict[tuple[str, str], tuple[SourceFile, Span]] = {}
-    builder = Builder(symbol, entry, _taker(entry, read, taken))
+    taken: Taken = {}
+    builder = Builder(symbol, entry, taker(entry, read, taken))
     problems: list[Finding] = []
     for delta in deltas:
         try:
             apply_delta(builder, delta)
         except PatchkitError as error:
             problems += [f.at(entry=entry, delta=delta.name, manifest=delta.where) for f in error.findings]
-    problems = problems or check_overlaps(builder.edits, symbol.file, entry)
+    problems = problems or _outside(builder) or check_overlaps(builder.edits, symbol.file, entry)
     if problems:
         raise DeltaError(*problems)
-    body = _joined(symbol, builder.edits)
-    fenced, fences = draw(body, builder.edits, marker)
+    nesting = Nesting(builder.edits)
+    fenced, fences = draw(_joined(symbol, nesting), nesting, marker)
+    if builder.edits:
+        plain = fenced.reindent(symbol.indent, "")
+        problems = [*_uncompilable(builder, plain), *_marked(builder, plain, marker)]
+        if problems:
+            raise DeltaError(*problems)
     return Applied(
         symbol,
         tuple(builder.edits),
@@ -93,73 +102,97 @@ def apply_deltas(
     )
 
 
-def _joined(symbol: Symbol, edits: Sequence[Edit]) -> Buffer:
+def _joined(symbol: Symbol, nesting: Nesting) -> Buffer:
     """The parts of the symbol with the edits applied; parts that are apart upstream are set apart by one blank line."""
     body = Buffer()
     for index, span in enumerate(symbol.spans):
         if index:
             first, last = symbol.line_ranges[index - 1][1] + 1, symbol.line_ranges[index][0] - 1
             blank = first <= last and not any(line.strip() for line in symbol.file.lines(first, last))
-            body += Buffer.verbatim(symbol.file, symbol.file.line_span(first, last)) if blank else Buffer.emitted("\n", (), "gap")
-        body += render(symbol.file, span, edits)
+            gap = symbol.file.line_span(first, last)
+            body += Buffer.verbatim(symbol.file, gap) if blank else Buffer.emitted("\n", (), "gap")
+        body += render(symbol.file, span, nesting)
     if not body.text.endswith("\n"):
         body += Buffer.emitted("\n", (), "gap")
     return body
 
 
-def _taker(
-    entry: str, read: Reader | None, taken: dict[tuple[str, str], tuple[SourceFile, Span]]
-) -> Callable[[Take], Buffer]:
-    def take(request: Take) -> Buffer:
-        assert read is not None
-        module, qualname = parse_reference(request.symbol.text, request.symbol.position)
-        symbol = find_symbol(read(request.pin, module), qualname)
-        span = _taken_span(request, symbol, entry)
-        taken[request.pin, request.symbol.text] = (symbol.file, span)
-        builder = Builder(symbol, entry, take)
-        for delta in request.deltas:
-            apply_delta(builder, delta)
-        problems = check_overlaps(builder.edits, symbol.file, entry)
-        outside = [e for e in builder.edits if not span.contains(e.span)]
-        problems += [
-            finding("PK217", f"delta {e.delta!r} lies outside the taken text", entry=entry, delta=e.delta, manifest=e.where)
-            for e in outside
-        ]
-        if problems:
-            raise DeltaError(*problems)
-        line = symbol.file.starts[symbol.file.line_of(span.start) - 1]
-        text = symbol.file.data[line : span.start].decode()
-        indent = text[: len(text) - len(text.lstrip())]
-        body = render(symbol.file, span, builder.edits).reindent(indent, "", skip_first=True)
-        # what stands there now are edits of the delta that takes, not of the taken text's own deltas
-        return Buffer(type(run)(run.text, run.file, run.start, (), run.label) for run in body.runs)
-
-    return take
+def _outside(builder: Builder) -> list[Finding]:
+    """Findings for edits that no part of the symbol holds: they would be lost."""
+    return [
+        finding(
+            "PK217",
+            f"delta {edit.delta!r} lies outside {builder.symbol.reference}",
+            entry=builder.entry,
+            delta=edit.delta,
+            manifest=edit.where,
+            upstream=builder.file.position(edit.span.start),
+            help="A delta changes the entry's own lines only.",
+        )
+        for edit in builder.edits
+        if not any(span.contains(edit.span) for span in builder.symbol.spans)
+    ]
 
 
-def _taken_span(request: Take, symbol: Symbol, entry: str) -> Span:
-    from afd_patchkit.delta.operations import Place
-
-    node = symbol.node
-    body = getattr(node, "body", None)
-    if not isinstance(body, list):
-        raise DeltaError(finding("PK215", f"{request.symbol.text} has no body to take from", entry=entry, manifest=request.where))
-    place = Place(symbol.file)
-    if request.from_ is None:
-        return place.region(body)
-    found = []
-    for code in (request.from_, request.to or request.from_):
-        matches = find_all(compile_pattern(code, "statements"), body, symbol.file)
-        if len(matches) != 1:
-            raise DeltaError(
-                finding(
-                    "PK201" if not matches else "PK202",
-                    f"the end of `take` matches {len(matches)} places of {request.symbol.text}",
-                    entry=entry,
-                    manifest=code.position,
-                    upstream=symbol.position,
-                    details=tuple(f"{symbol.file.position(m.span.start)}" for m in matches),
-                )
+def _uncompilable(builder: Builder, body: Buffer) -> list[Finding]:
+    """What Python has to say about the patched text, at the delta in whose code it says it."""
+    text = body.text
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, builder.symbol.file.path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None) or 1
+        rows = text.split("\n")
+        edit = _culprit(builder, body, line)
+        return [
+            finding(
+                "PK222",
+                f"the patched code does not compile: {getattr(error, 'msg', None) or error}",
+                entry=builder.entry,
+                delta=edit.delta,
+                manifest=edit.where,
+                upstream=builder.file.position(edit.span.start),
+                details=tuple(f"{'>' if n == line else ' '} {rows[n - 1]}" for n in range(max(1, line - 3), min(len(rows), line + 2))),
+                help="Correct the delta's code, or where it goes.",
             )
-        found.append(matches[0])
-    return Span(found[0].span.start, place.end(found[1].nodes[-1]))  # type: ignore[arg-type]
+        ]
+    return []
+
+
+def _culprit(builder: Builder, body: Buffer, line: int) -> Edit:
+    """The edit nearest to a line of the text."""
+    best: tuple[int, int] | None = None
+    for number, runs in enumerate(body.split_lines(), 1):
+        for run in runs:
+            if run.edits and (best is None or abs(number - line) < best[0]):
+                best = (abs(number - line), run.edits[-1])
+    return builder.edits[best[1] if best else 0]
+
+
+def _marked(builder: Builder, body: Buffer, marker: str) -> list[Finding]:
+    """A comment that looks like a fence but is none makes the text undecidable."""
+    shape = re.compile(rf"#\s*{re.escape(marker)} (START|END)\b")
+    plain = Text(body.text.encode())
+    lines = body.split_lines()
+    found: list[Finding] = []
+    for token in tokens(plain, 1, plain.line_count):
+        if token.kind != "comment" or not shape.match(token.text):
+            continue
+        runs = lines[plain.line_of(token.span.start) - 1]
+        if any(run.label == "fence" and run.text.strip() for run in runs):
+            continue
+        run = next(run for run in reversed(runs) if run.text.strip())
+        edit = builder.edits[run.edits[-1]] if run.edits and run.file is None else None
+        found.append(
+            finding(
+                "PK223",
+                f"{'the code of a delta' if edit else 'upstream'} holds a comment that looks like a fence: {token.text}",
+                entry=builder.entry,
+                delta=edit.delta if edit else None,
+                manifest=edit.where if edit else None,
+                upstream=run.file.position(run.start) if run.file else None,
+                help="Delete the comment: fences are drawn by the tool." if edit else "Set another `marker` in the settings.",
+            )
+        )
+    return found

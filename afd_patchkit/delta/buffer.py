@@ -93,7 +93,8 @@ class Buffer:
     def reindent(self, remove: str, add: str, *, skip_first: bool = False) -> Buffer:
         """Change the indentation of all lines but blank ones and those that begin inside a string.
 
-        A line that does not start with `remove` (a continuation line left of its statement) stays as it is.
+        A line that does not start with `remove` (a continuation line left of its statement) stays as it is. Python counts
+        indentation from the last form feed of a line on, and so does this.
 
         Args:
             remove: white space to take off.
@@ -107,13 +108,16 @@ class Buffer:
         out: list[Run] = []
         for number, line in enumerate(self.split_lines(), 1):
             content = "".join(run.text for run in line)
-            movable = content.strip() and number not in frozen and content.startswith(remove)
+            lead = len(content) - len(content.lstrip(" \t\f"))
+            feed = content.rfind("\f", 0, lead) + 1
+            movable = content.strip() and number not in frozen and content.startswith(remove, feed)
             if not movable or (skip_first and number == 1):
                 out.extend(line)
                 continue
+            out.extend(_take_front(line, feed))
             if add:
                 out.append(Run(add, None, 0, line[0].edits, "indent"))
-            out.extend(_drop_front(line, len(remove)))
+            out.extend(_drop_front(line, feed + len(remove)))
         return Buffer(out)
 
     def replace(self, changes: Sequence[tuple[int, int, str, str]]) -> Buffer:
@@ -144,7 +148,19 @@ class Buffer:
         return Buffer(run for run in out if run.text or not run.file)
 
 
+def _take_front(line: list[Run], count: int) -> list[Run]:
+    """The first `count` characters."""
+    out: list[Run] = []
+    for run in line:
+        taken = min(count, len(run.text))
+        count -= taken
+        if taken:
+            out.append(run.part(0, taken))
+    return out
+
+
 def _drop_front(line: list[Run], count: int) -> list[Run]:
+    """All but the first `count` characters; empty marker runs stay."""
     out: list[Run] = []
     for run in line:
         taken = min(count, len(run.text))
@@ -176,7 +192,7 @@ def upstream_line(line: Sequence[Run]) -> tuple[SourceFile, int] | None:
 
 def string_lines(text: str) -> frozenset[int]:
     """1-based numbers of the lines that begin inside a string token: they must never be re-indented."""
-    if '"""' not in text and "'''" not in text and "\\\n" not in text:
+    if "\n" not in text or ('"""' not in text and "'''" not in text and "\\\n" not in text):
         return frozenset()
     plain = Text(text.encode())
     return multiline_string_lines(plain, 1, plain.line_count)

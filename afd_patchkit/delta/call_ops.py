@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import ast
 
-from afd_patchkit.delta.comma import CommaList, argument_span, call_list, with_parentheses
-from afd_patchkit.delta.operations import Builder, enclosing_statement
-from afd_patchkit.delta.patterns import Match, Pattern, compile_pattern
-from afd_patchkit.delta.template import expression_pieces
+from afd_patchkit.delta.builder import Builder, enclosing_statement
+from afd_patchkit.delta.comma import CommaList, call_list
+from afd_patchkit.delta.patterns import Match, compile_pattern
 from afd_patchkit.manifest.model import CallChange, Code, Delta
 from afd_patchkit.source.text import Span
+
+Argument = ast.expr | ast.keyword
 
 
 def call(builder: Builder, delta: Delta) -> None:
     """Add the edits of a `call:` delta."""
     change = delta.call
     assert change is not None
-    kind = "expression" if _is_call_pattern(change.match) else "statements"
-    for match in builder.select(delta, change.match, kind):
+    for match in builder.select(delta, change.match, compile_pattern(change.match).kind):
         node = _call_of(builder, delta, match)
+        span = builder.file.node_span(node.func)
         if change.callee is not None:
-            span = with_parentheses(builder.file, builder.file.node_span(node.func))
-            _swap(builder, delta, node.func, change.callee, span)
+            builder.swap(delta, node.func, span, change.callee, span)
         if change.targets is not None:
             _targets(builder, delta, node, change.targets)
         _arguments(builder, delta, node, change)
 
 
-def _is_call_pattern(code: Code) -> bool:
-    pattern: Pattern = compile_pattern(code, "auto")
-    if pattern.kind == "expression":
-        return True
-    return len(pattern.nodes) == 1 and isinstance(pattern.nodes[0], ast.Expr)
-
-
 def _call_of(builder: Builder, delta: Delta, match: Match) -> ast.Call:
-    node: ast.AST = match.nodes[0]
+    node: ast.AST | None = match.nodes[0]
     if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)):
-        node = node.value if node.value is not None else node
-    if isinstance(node, (ast.Await, ast.YieldFrom)):
+        node = node.value
+    if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom)):
         node = node.value
     if len(match.nodes) != 1 or not isinstance(node, ast.Call):
         raise builder.fail(
@@ -51,28 +44,52 @@ def _call_of(builder: Builder, delta: Delta, match: Match) -> ast.Call:
     return node
 
 
-def _swap(builder: Builder, delta: Delta, node: ast.expr, code: Code, span: Span) -> None:
-    statement = enclosing_statement(builder.symbol, node)
-    own = builder.file.node_span(node)
-    pieces = expression_pieces(builder.file, statement, node, code, own)
-    builder.add(delta, own, pieces, touched=span)
+# ---- targets --------------------------------------------------------------------------------------------------------
 
 
 def _targets(builder: Builder, delta: Delta, node: ast.Call, code: Code) -> None:
     statement = enclosing_statement(builder.symbol, node)
-    touched = builder.file.node_span(node.func)
+    file, text = builder.file, code.text.strip()
+    touched = file.node_span(node.func)
+    if not _is_value(statement, node):
+        raise builder.fail(
+            "PK218", "`targets` needs a statement whose whole value is the call", delta, at=touched.start,
+            help="`call(...)`, `target = call(...)` or `target: T = call(...)`; for others use `replace`.",
+        )  # fmt: skip
+    start = builder.place.start(statement)
     if isinstance(statement, ast.Expr):
-        start = builder.place.start(statement)
-        builder.add(delta, Span(start, start), [f"{code.text.strip()} = "], touched=touched)
-    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        span = with_parentheses(builder.file, builder.file.node_span(statement.targets[0]))
-        builder.add(delta, span, [code.text.strip()], touched=span)
+        builder.add(delta, Span(start, start), [f"{text} = "], touched=touched, part=True)
+        return
+    if isinstance(statement, ast.AnnAssign) and _is_single(code):
+        end = file.node_span(statement.target).end  # one target keeps the annotation
+        if not statement.simple and file.data[start:end].startswith(b"("):
+            end = file.data.index(b")", end) + 1
+    elif isinstance(statement, ast.AnnAssign):
+        end = file.node_span(statement.annotation).end
     else:
-        raise builder.fail("PK218", "`targets` needs a statement `call(...)` or `target = call(...)`", delta, at=touched.start)
+        assert isinstance(statement, ast.Assign)
+        end = file.node_span(statement.targets[0]).end
+        end = start + len(file.data[start : file.data.index(b"=", end)].rstrip())
+    builder.add(delta, Span(start, end), [text], touched=Span(start, end))
+
+
+def _is_value(statement: ast.stmt, node: ast.Call) -> bool:
+    if isinstance(statement, ast.Assign) and len(statement.targets) != 1:
+        return False
+    value = statement.value if isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign)) else None
+    return value is node or (isinstance(value, ast.Await) and value.value is node)
+
+
+def _is_single(code: Code) -> bool:
+    target = ast.parse(f"{code.text.strip()} = 0").body[0]
+    return isinstance(target, ast.Assign) and isinstance(target.targets[0], (ast.Name, ast.Attribute, ast.Subscript))
+
+
+# ---- arguments ------------------------------------------------------------------------------------------------------
 
 
 def _arguments(builder: Builder, delta: Delta, node: ast.Call, change: CallChange) -> None:
-    items = call_list(builder.file, node)
+    items, nodes = call_list(builder.file, node)
     touched = builder.file.node_span(node.func)
     appended: list[str] = []
     for key, code in change.set.items():
@@ -81,15 +98,16 @@ def _arguments(builder: Builder, delta: Delta, node: ast.Call, change: CallChang
             appended.append(f"{key}={code.text.strip()}")
             continue
         value = found.value if isinstance(found, ast.keyword) else found
-        _swap(builder, delta, value, code, argument_span(builder.file, found))
-    for key in change.drop:
-        found = _argument(builder, delta, node, key, required=True)
-        assert found is not None
-        index = items.items.index(argument_span(builder.file, found))
-        span, text = items.remove(index)
-        builder.add(delta, span, [text] if text else [], touched=argument_span(builder.file, found))
+        item, own = items.items[nodes.index(found)], builder.file.node_span(value)
+        # the parentheses of a call are not part of a generator that is its only argument
+        builder.swap(delta, value, own if item.contains(own) else item, code, item)
+    dropped = {nodes.index(_required(builder, delta, node, key)) for key in change.drop}
+    if dropped:
+        gone = Span(items.items[min(dropped)].start, items.items[max(dropped)].end)
+        for span, _ in items.remove(dropped):
+            builder.add(delta, span, [], touched=gone)
     if appended:
-        _append(builder, delta, node, items, appended, change.drop, touched)
+        _append(builder, delta, node, items, appended, dropped, touched)
 
 
 def _append(
@@ -98,32 +116,38 @@ def _append(
     node: ast.Call,
     items: CommaList,
     appended: list[str],
-    drop: tuple[str | int, ...],
+    dropped: set[int],
     touched: Span,
 ) -> None:
+    file = builder.file
     only = node.args[0] if len(node.args) == 1 and not node.keywords else None
-    if isinstance(only, ast.GeneratorExp) and builder.file.node_span(only).end == builder.file.node_span(node).end:
+    if isinstance(only, ast.GeneratorExp) and file.node_span(only).end == file.node_span(node).end:
         # a bare generator argument must get parentheses of its own before it can have company
-        builder.add(delta, Span(items.open, items.open), ["("], touched=touched)
-        builder.add(delta, Span(items.close, items.close), ["), " + ", ".join(appended)], touched=touched)
+        inner = items.items[0]
+        builder.add(delta, Span(inner.start, inner.start), ["("], touched=touched)
+        builder.add(delta, Span(inner.end, inner.end), ["), " + ", ".join(appended)], touched=touched)
         return
-    dropped = {argument_span(builder.file, _dropped(node, key)) for key in drop}
-    kept = [index for index, item in enumerate(items.items) if item not in dropped]
-    separator = ",\n" + builder.place.line_indent(items.items[-1].start) if items.vertical else ", "
-    text = separator.join(appended)
-    span, emitted = items.insert(kept[-1] + 1, text) if kept else (Span(items.open, items.open), text)
-    builder.add(delta, span, [emitted], touched=touched)
+    if not items.items:
+        for text in appended:
+            builder.add_to_empty(delta, items.open, text, touched)
+        return
+    kept = [index for index in range(len(items.items)) if index not in dropped]
+    text = items.separator.join(appended)
+    if kept:
+        cuts = items.insert(kept[-1] + 1, text)
+    else:  # in place of what goes
+        cuts = [(Span(items.open, items.open), text)]
+    for span, emitted in cuts:
+        builder.add(delta, span, [emitted], touched=touched)
 
 
-def _dropped(node: ast.Call, key: str | int) -> ast.expr | ast.keyword:
-    if isinstance(key, int):
-        return node.args[key]
-    return next(keyword for keyword in node.keywords if keyword.arg == key)
+def _required(builder: Builder, delta: Delta, node: ast.Call, key: str | int) -> Argument:
+    found = _argument(builder, delta, node, key, required=True)
+    assert found is not None
+    return found
 
 
-def _argument(
-    builder: Builder, delta: Delta, node: ast.Call, key: str | int, *, required: bool
-) -> ast.expr | ast.keyword | None:
+def _argument(builder: Builder, delta: Delta, node: ast.Call, key: str | int, *, required: bool) -> Argument | None:
     if isinstance(key, int):
         if 0 <= key < len(node.args) and not any(isinstance(a, ast.Starred) for a in node.args[: key + 1]):
             return node.args[key]
@@ -132,11 +156,13 @@ def _argument(
             if keyword.arg == key:
                 return keyword
     if required:
+        there = [str(i) if not isinstance(a, ast.Starred) else "*" for i, a in enumerate(node.args)]
+        there += [k.arg or "**" for k in node.keywords]
         raise builder.fail(
             "PK219",
             f"the call has no argument {key!r}",
             delta,
             at=builder.file.node_span(node).start,
-            help="Positions count from 0 and cannot reach behind a starred argument.",
+            help=f"It has: {', '.join(there) or 'none'}. Positions count from 0 and cannot reach behind a starred argument.",
         )
     return None

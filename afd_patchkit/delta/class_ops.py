@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from afd_patchkit.delta.operations import Builder
-from afd_patchkit.delta.place import docstring_of
+from afd_patchkit.delta.builder import Builder
+from afd_patchkit.delta.edits import STATEMENT
+from afd_patchkit.delta.place import Suite, docstring_of, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
-from afd_patchkit.manifest.model import Code, Delta
+from afd_patchkit.manifest.model import Code, Delta, MemberChange
 from afd_patchkit.source.text import Span
+
+Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def member(builder: Builder, delta: Delta) -> None:
@@ -19,89 +22,108 @@ def member(builder: Builder, delta: Delta) -> None:
     assert change is not None
     if not isinstance(node, ast.ClassDef):
         raise builder.fail("PK215", f"{builder.symbol.reference} is not a class", delta)
-    if builder.place.one_line_suite(node, node.body) is not None:
-        raise builder.fail("PK216", "the class body stands on its header's line", delta, help="Use `replace:`.")
     fields = delta.field is not None
+    suite = builder.place.suite(node, node.body)
     if change.add is not None:
-        _add(builder, delta, node, change.add, change.before, change.after, fields=fields)
+        _add(builder, delta, suite, change, fields=fields)
         return
     name = change.replace or change.remove
     assert name is not None
-    first, last = _find(builder, delta, node.body, name, fields=fields)
-    region = builder.place.region(node.body[first : last + 1])
+    first, last = _find(builder, delta, suite, name, fields=fields)
     if change.remove is not None:
-        only = last + 1 - first == len(node.body)
-        builder.add(delta, region, ["pass"] if only else [], touched=region)
+        _remove(builder, delta, suite, first, last)
         return
     assert isinstance(delta.with_, Code)
-    indent = builder.place.column(node.body[first])
-    held = {UPSTREAM: Held(region, indent)}
-    builder.add(delta, region, statement_pieces(delta.with_, held, indent), touched=region)
+    builder.break_lines(delta, suite, first, last + 1)
+    region = suite.region(first, last)
+    only = suite.body[first]
+    value = only.value if first == last and isinstance(only, ast.Expr) else None
+    held = {UPSTREAM: Held(builder.file, region, builder.place.column(only), value=value)}
+    pieces = statement_pieces(delta.with_, held, suite.indent)
+    builder.add(delta, region, pieces, touched=region, indent=suite.indent)
+
+
+def _remove(builder: Builder, delta: Delta, suite: Suite, first: int, last: int) -> None:
+    region = suite.region(first, last)
+    if builder.empties(suite, first, last):
+        builder.add(delta, region, ["pass"], touched=region, indent=suite.indent)
+        return
+    builder.break_lines(delta, suite, first, last + 1)
+    builder.add(delta, region, [], touched=region, indent=suite.indent)
 
 
 def _names(node: ast.stmt, *, fields: bool) -> list[str]:
-    if fields:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        return [t.id for t in targets if isinstance(t, ast.Name)]
-    return [node.name] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else []
+    if not fields:
+        return [node.name] if isinstance(node, Definition) else []
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [t.id for t in targets if isinstance(t, ast.Name)]
 
 
-def _find(builder: Builder, delta: Delta, body: Sequence[ast.stmt], name: str, *, fields: bool) -> tuple[int, int]:
+def _find(builder: Builder, delta: Delta, suite: Suite, name: str, *, fields: bool) -> tuple[int, int]:
     """First and last index of the statements that bind `name` (a property and its setter are one run)."""
+    body = suite.body
     found = [i for i, node in enumerate(body) if name in _names(node, fields=fields)]
     if not found or found != list(range(found[0], found[-1] + 1)):
-        known = [n for node in body for n in _names(node, fields=fields)]
+        known = list(dict.fromkeys(n for node in body for n in _names(node, fields=fields)))
         kind = "field" if fields else "member"
+        lines = ", ".join(str(builder.file.line_of(builder.place.start(body[i]))) for i in found)
         raise builder.fail(
             "PK202" if found else "PK201",
-            f"{builder.symbol.reference} has {'several' if found else 'no'} {kind} {name!r}",
+            f"{builder.symbol.reference} defines {kind} {name!r} in several places (lines {lines})"
+            if found
+            else f"{builder.symbol.reference} has no {kind} {name!r}",
             delta,
-            help=f"It has: {', '.join(dict.fromkeys(known)) or 'none'}.",
+            help="Use `replace` with a pattern." if found else f"It has: {', '.join(known) or 'none'}.",
         )
     return found[0], found[-1]
 
 
-def _add(
-    builder: Builder,
-    delta: Delta,
-    node: ast.ClassDef,
-    code: Code,
-    before: str | None,
-    after: str | None,
-    *,
-    fields: bool,
-) -> None:
-    body, place = node.body, builder.place
+def _add(builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, fields: bool) -> None:
+    code, place, body = change.add, builder.place, suite.body
+    assert code is not None
     added = ast.parse(code.text.strip("\n")).body
-    for statement in added:
-        for name in _names(statement, fields=fields):
-            if any(name in _names(n, fields=fields) for n in body):
-                raise builder.fail(
-                    "PK221",
-                    f"{builder.symbol.reference} has {name!r} already",
-                    delta,
-                    help="Upstream may have absorbed the delta: delete it, or use `replace`.",
-                )
-    index = _insertion_index(builder, delta, body, before, after, fields=fields)
-    gap = "\n" if fields else "\n\n"
-    if before is None and index > 0:
+    for name in (name for statement in added for name in _names(statement, fields=fields)):
+        if any(name in _names(n, fields=fields) for n in body):
+            raise builder.fail(
+                "PK221",
+                f"{builder.symbol.reference} has {name!r} already",
+                delta,
+                help="Upstream may have absorbed the delta: delete it, or use `replace`.",
+            )
+    index = _insertion_index(builder, delta, suite, change, fields=fields)
+    pieces = statement_pieces(code, {}, suite.indent)
+    builder.break_lines(delta, suite, index)
+    if change.before is None and index > 0:
         previous = body[index - 1]
-        point, indent = place.end(previous), place.column(previous)
-        pieces = [gap + indent, *statement_pieces(code, {}, indent)]
-        builder.add(delta, Span(point, point), pieces, touched=builder.file.node_span(previous))
+        shared = index < len(body) and not suite.own_line(index)
+        point = builder.file.node_span(previous).end if shared else place.end(previous)
+        builder.add(
+            delta,
+            Span(point, point),
+            [_gap(previous, added[0]) + suite.indent, *pieces],
+            touched=builder.file.node_span(previous),
+            order=(-width(suite.indent), STATEMENT),
+            indent=suite.indent,
+        )
         return
-    point, indent = place.before(body, index, node), place.column(body[index])
-    pieces = [*statement_pieces(code, {}, indent), gap + indent]
-    builder.add(delta, Span(point, point), pieces, touched=builder.file.node_span(body[index]))
+    point = suite.before(index) if suite.own_line(index) else place.start(body[index])
+    pieces = (*pieces, _gap(added[-1], body[index]) + suite.indent)
+    builder.add(delta, Span(point, point), pieces, touched=builder.file.node_span(body[index]), indent=suite.indent)
+
+
+def _gap(first: ast.stmt, second: ast.stmt) -> str:
+    """Line ends between two statements of a class body: definitions are set apart by a blank line."""
+    return "\n\n" if isinstance(first, Definition) or isinstance(second, Definition) else "\n"
 
 
 def _insertion_index(
-    builder: Builder, delta: Delta, body: Sequence[ast.stmt], before: str | None, after: str | None, *, fields: bool
+    builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, fields: bool
 ) -> int:
-    if before is not None:
-        return _find(builder, delta, body, before, fields=fields)[0]
-    if after is not None:
-        return _find(builder, delta, body, after, fields=fields)[1] + 1
+    body: Sequence[ast.stmt] = suite.body
+    if change.before is not None:
+        return _find(builder, delta, suite, change.before, fields=fields)[0]
+    if change.after is not None:
+        return _find(builder, delta, suite, change.after, fields=fields)[1] + 1
     if not fields:
         return len(body)
     last = [i for i, node in enumerate(body) if _names(node, fields=True)]

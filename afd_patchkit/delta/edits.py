@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from afd_patchkit.delta.buffer import Buffer, Run
-from afd_patchkit.errors import DeltaError
 from afd_patchkit.review.finding import Finding, Position, finding
 from afd_patchkit.source.text import SourceFile, Span
 
@@ -19,14 +18,20 @@ class Keep:
         span: bytes of the file; starts behind the indentation of its first line.
         remove: indentation its further lines have upstream.
         add: indentation they get instead.
+        width: columns of the indentation of the kept statements; None for an expression.
+        whole: it is a whole block, so that what is put before its first or behind its last statement stands in it.
     """
 
     span: Span
     remove: str = ""
     add: str = ""
+    width: int | None = None
+    whole: bool = False
 
 
 Piece = str | Keep | Buffer
+
+CLAUSE, STATEMENT = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,13 @@ class Edit:
         pieces: what stands there instead.
         delta: name of the delta.
         operation: name of its operation.
-        layer: at one insertion point, lower layers come first (0 clauses, 1 everything else).
+        order: at one insertion point, smaller ones come first, then manifest order. Code put behind a statement has
+            `(-width, CLAUSE or STATEMENT)`, so that deeper blocks end first and clauses stand where they must.
+        width: columns of the indentation of the statements it replaces or adds; None for pieces of statements.
+        part: it belongs to the statement at whose edge it is inserted (a clause, assignment targets), not beside it.
         parent: id of the wrapping edit whose `Keep` this edit belongs into; None at the top level.
         touched: the bytes whose meaning the edit depends on (the anchor), for the lock.
         where: the delta in the manifest.
-        extra: further bytes that an edit of the same delta must be fenced with (none usually).
     """
 
     id: int
@@ -51,11 +58,12 @@ class Edit:
     pieces: tuple[Piece, ...]
     delta: str
     operation: str
-    layer: int = 1
+    order: tuple[int, int] = (0, 0)
+    width: int | None = None
+    part: bool = False
     parent: int | None = None
     touched: Span | None = None
     where: Position | None = None
-    extra: tuple[Span, ...] = field(default=())
 
     @property
     def keeps(self) -> tuple[Span, ...]:
@@ -70,126 +78,200 @@ class Edit:
         )
 
 
+class Nesting:
+    """Which edit stands in the kept text of which other one."""
+
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        self.edits = edits
+        self._by_id = {edit.id: edit for edit in edits}
+        self._owners = {edit.id: self._owner(edit) for edit in edits}
+
+    def children(self, parent: Edit | None, span: Span) -> list[Edit]:
+        """The edits to apply directly inside `span`, in order; `span` is kept text of `parent`, or of the symbol."""
+        owner = parent.id if parent is not None else None
+        inside = [e for e in self.edits if self._owners[e.id] == owner and span.contains(e.span)]
+        return sorted(inside, key=lambda e: (e.span.start, len(e.span) > 0, e.order, e.id))
+
+    def related(self, one: Edit, other: Edit) -> bool:
+        """Whether one stands in kept text of the other, at any depth."""
+        return self._holds(one, other) or self._holds(other, one)
+
+    def depth(self, edit: Edit) -> int:
+        """Number of edits around it."""
+        owner = self._owners[edit.id]
+        return 0 if owner is None else 1 + self.depth(self._by_id[owner])
+
+    def declared(self, edit: Edit, ancestor: Edit) -> bool:
+        """Whether `edit` was declared inside `ancestor` (`deltas:`)."""
+        parent = edit.parent
+        while parent is not None:
+            if parent == ancestor.id:
+                return True
+            parent = self._by_id[parent].parent
+        return False
+
+    def _owner(self, edit: Edit) -> int | None:
+        holders = [other for other in self.edits if self._holds(other, edit)]
+        return min(holders, key=lambda e: (len(e.span), -e.id)).id if holders else None
+
+    def _holds(self, holder: Edit, edit: Edit) -> bool:
+        if holder.id == edit.id:
+            return False
+        return any(self._keeps(holder, piece, edit) for piece in holder.pieces if isinstance(piece, Keep))
+
+    def _keeps(self, holder: Edit, keep: Keep, edit: Edit) -> bool:
+        if not keep.span.contains(edit.span):
+            return False
+        if not len(edit.span):
+            if self.declared(edit, holder) or inside(edit, keep.span, keep.width):
+                return True
+            return keep.whole and edit.width is not None and edit.width == keep.width
+        if keep.span == edit.span and any(holder.span == k for k in edit.keeps):
+            return holder.id < edit.id  # each keeps the other's text: the earlier delta is the outer one
+        return True
+
+
+def inside(insertion: Edit, span: Span, width: int | None) -> bool:
+    """Whether an insertion stands in `span`; at its edges that depends on what it belongs to.
+
+    Args:
+        insertion: an edit with an empty span.
+        span: some bytes.
+        width: columns of the indentation of the statements in `span`; None for a piece of a statement.
+    """
+    point = insertion.span.start
+    if span.start < point < span.end:
+        return True
+    if width is None or point not in (span.start, span.end):
+        return False
+    if insertion.part:
+        return insertion.width is None or insertion.width >= width
+    return point == span.end and insertion.width is not None and insertion.width > width
+
+
 def check_overlaps(edits: Sequence[Edit], file: SourceFile, entry: str) -> list[Finding]:
     """Findings for edits that are neither disjoint nor nested (PK210), and for the same insertion made twice (PK211)."""
-    found: list[Finding] = []
-    by_id = {edit.id: edit for edit in edits}
+    found: dict[tuple[str, str, str], Finding] = {}
+    nesting = Nesting(edits)
     ordered = sorted(edits, key=lambda e: (e.span.start, -e.span.end, e.id))
-    for index, one in enumerate(ordered):
-        for other in ordered[index + 1 :]:
-            if other.span.start > one.span.end:
+    for index, first in enumerate(ordered):
+        for second in ordered[index + 1 :]:
+            if second.span.start > first.span.end:
                 break
-            problem = _clash(one, other, by_id)
-            if problem:
-                code, text = problem
-                found.append(
-                    finding(
-                        code,
-                        f"delta {other.delta!r} {text} delta {one.delta!r}",
-                        entry=entry,
-                        delta=other.delta,
-                        manifest=other.where,
-                        upstream=file.position(max(one.span.start, other.span.start)),
-                        details=(f"the other delta stands at {one.where}",),
-                        help="Join the two deltas, narrow one of them, or nest one in the other's `deltas:`.",
-                    )
-                )
-    return found
+            if _clash(first, second, nesting):
+                one, other = sorted((first, second), key=lambda e: e.id)
+                found.setdefault(("PK210", one.delta, other.delta), _overlap("PK210", one, other, file, entry))
+    for one, other in _repeated(edits, file):
+        found.setdefault(("PK211", one.delta, other.delta), _overlap("PK211", one, other, file, entry))
+    return list(found.values())
 
 
-def _clash(one: Edit, other: Edit, by_id: dict[int, Edit]) -> tuple[str, str] | None:
-    if _is_ancestor(one, other, by_id) or _is_ancestor(other, one, by_id):
-        return None
-    if not len(one.span) and not len(other.span):
-        same = one.span == other.span and one.emitted == other.emitted and one.parent == other.parent
-        return ("PK211", "inserts the same text at the same place as") if same else None
-    if not one.span.overlaps(other.span):
-        inner = one.span.start < other.span.start < one.span.end  # an insertion inside a replaced span
-        if not inner:
-            return None
-    if any(keep.contains(other.span) for keep in one.keeps) or any(keep.contains(one.span) for keep in other.keeps):
-        return None
-    return "PK210", "touches upstream text that is also touched by"
+def _repeated(edits: Sequence[Edit], file: SourceFile) -> Iterator[tuple[Edit, Edit]]:
+    """Pairs of deltas that insert the same text at the same place (behind one statement and before the next counts)."""
+    insertions = sorted((e for e in edits if not len(e.span) and e.emitted.strip()), key=lambda e: e.span.start)
+    for index, one in enumerate(insertions):
+        for other in insertions[index + 1 :]:
+            if file.data[one.span.start : other.span.start].strip():
+                break
+            same = one.emitted.strip() == other.emitted.strip() and (one.width, one.parent) == (other.width, other.parent)
+            if same and one.delta != other.delta:
+                yield (one, other) if one.id < other.id else (other, one)
 
 
-def _is_ancestor(one: Edit, other: Edit, by_id: dict[int, Edit]) -> bool:
-    parent = other.parent
-    while parent is not None:
-        if parent == one.id:
-            return True
-        parent = by_id[parent].parent
-    return False
+def _overlap(code: str, one: Edit, other: Edit, file: SourceFile, entry: str) -> Finding:
+    at = file.position(max(one.span.start, other.span.start))
+    if code == "PK211":
+        return finding(
+            code,
+            f"delta {other.delta!r} inserts the same text at the same place as delta {one.delta!r}",
+            entry=entry,
+            delta=other.delta,
+            manifest=other.where,
+            upstream=at,
+            details=(f"delta {one.delta!r} is at {one.where}",),
+            help="Delete one of them.",
+        )
+    if one.delta == other.delta:
+        message = f"delta {one.delta!r} touches the same upstream text twice"
+        help_ = "Its matches overlap: narrow the pattern, or split the delta."
+    else:
+        message = f"delta {other.delta!r} touches upstream text that delta {one.delta!r} replaces"
+        help_ = "Join the two deltas, narrow one of them, or keep the text with `__upstream__` or `parts`."
+    return finding(
+        code,
+        message,
+        entry=entry,
+        delta=other.delta,
+        manifest=other.where,
+        upstream=at,
+        details=(f"delta {one.delta!r} is at {one.where}",) if one.delta != other.delta else (),
+        help=help_,
+    )
 
 
-def render(file: SourceFile, span: Span, edits: Sequence[Edit], parent: Edit | None = None) -> Buffer:
+def _clash(one: Edit, other: Edit, nesting: Nesting) -> bool:
+    if nesting.related(one, other) or (not len(one.span) and not len(other.span)):
+        return False
+    if not len(one.span) or not len(other.span):
+        point, region = (one, other) if not len(one.span) else (other, one)
+        return inside(point, region.span, region.width)
+    return one.span.overlaps(other.span)
+
+
+def render(file: SourceFile, span: Span, nesting: Nesting, parent: Edit | None = None) -> Buffer:
     """Upstream's `span` with the edits inside it applied.
 
     Args:
         file: the file of all spans.
         span: what to render.
-        edits: all edits of the entry; those that do not belong here are left alone.
+        nesting: all edits of the entry; those that do not belong here are left alone.
         parent: the edit whose kept text is being rendered; None for the symbol itself.
     """
-    inside = [edit for edit in edits if _belongs(edit, span, parent, edits)]
-    inside.sort(key=lambda e: (e.span.start, len(e.span) > 0, e.layer, e.id))
     out: list[Run] = []
     at = span.start
-    for edit in inside:
+    for edit in nesting.children(parent, span):
         out.extend(Buffer.verbatim(file, Span(at, edit.span.start)).runs)
-        out.extend(_emit(file, edit, edits).runs)
-        at = max(at, edit.span.end)
+        out.extend(_emit(file, edit, nesting).runs)
+        at = edit.span.end
     out.extend(Buffer.verbatim(file, Span(at, span.end)).runs)
     return Buffer(run for run in out if run.text or not run.file)
 
 
-def _emit(file: SourceFile, edit: Edit, edits: Sequence[Edit]) -> Buffer:
-    body = Buffer()
-    for piece in edit.pieces:
+def _emit(file: SourceFile, edit: Edit, nesting: Nesting) -> Buffer:
+    lead, tail = _edges(edit)
+    before, body, behind = Buffer(), Buffer(), Buffer()
+    for index, piece in enumerate(edit.pieces):
         if isinstance(piece, str):
             body += Buffer.emitted(piece)
         elif isinstance(piece, Buffer):
             body += piece
         else:
-            kept = render(file, piece.span, edits, edit)
-            body += kept.reindent(piece.remove, piece.add, skip_first=True)
-    if not body.runs:
+            kept = render(file, piece.span, nesting, edit).reindent(piece.remove, piece.add, skip_first=True)
+            if index == 0 and lead:
+                before = kept
+            elif index > 0 and tail and index == len(edit.pieces) - 1:
+                behind = kept
+            else:
+                body += kept
+    if not body.runs and not before.runs:
         body = Buffer.emitted("")
-    return body.inside(edit.id)
+    return before + body.inside(edit.id) + behind
 
 
-def _belongs(edit: Edit, span: Span, parent: Edit | None, edits: Sequence[Edit]) -> bool:
-    """Whether `edit` is to be applied directly while `span` is rendered for `parent`."""
-    if not span.contains(edit.span):
-        return False
-    owner = _owner(edit, edits)
-    return owner is None if parent is None else owner is not None and owner.id == parent.id
+def _edges(edit: Edit) -> tuple[bool, bool]:
+    """Whether the edit begins, and whether it ends, with kept statements that stay just where they stood.
+
+    They are not changed, and so no part of the edit's fence.
+    """
+    if not edit.pieces:
+        return False, False
+    first, last = edit.pieces[0], edit.pieces[-1]
+    lead = isinstance(first, Keep) and _stays(first) and first.span.start == edit.span.start
+    tail = isinstance(last, Keep) and _stays(last) and last.span.end == edit.span.end
+    if lead and tail and isinstance(first, Keep) and isinstance(last, Keep) and first.span.overlaps(last.span):
+        return True, False
+    return lead, tail
 
 
-def _owner(edit: Edit, edits: Sequence[Edit]) -> Edit | None:
-    """The innermost edit whose kept text `edit` stands in; by declaration, else by position."""
-    if edit.parent is not None:
-        for other in edits:
-            if other.id == edit.parent:
-                inner = [
-                    e for e in edits if e.id != edit.id and e.parent == edit.parent and _strictly_keeps(e, edit)
-                ]
-                return min(inner, key=lambda e: len(e.span)) if inner else other
-    holders = [other for other in edits if other.id != edit.id and _strictly_keeps(other, edit)]
-    return min(holders, key=lambda e: len(e.span)) if holders else None
-
-
-def _strictly_keeps(holder: Edit, edit: Edit) -> bool:
-    """Whether `edit` lies in kept text of `holder`; an insertion at its very edge stands outside."""
-    for keep in holder.keeps:
-        if keep.contains(edit.span) and (len(edit.span) or keep.start < edit.span.start < keep.end):
-            if edit.span == holder.span and len(edit.span) and edit.id < holder.id:
-                continue
-            return True
-    return False
-
-
-def raise_overlaps(edits: Sequence[Edit], file: SourceFile, entry: str) -> None:
-    """Raise `DeltaError` for overlapping edits."""
-    found = check_overlaps(edits, file, entry)
-    if found:
-        raise DeltaError(*found)
+def _stays(keep: Keep) -> bool:
+    return keep.width is not None and keep.remove == keep.add

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
-from afd_patchkit.delta.edits import Edit
+from afd_patchkit.delta.edits import Nesting
+from afd_patchkit.delta.place import indent_of
 from afd_patchkit.source.text import Text
 from afd_patchkit.source.tokens import unsafe_boundaries
 
@@ -29,86 +30,103 @@ class Fence:
 
 
 @dataclass(slots=True)
+class _Line:
+    """A line of the text, and the lines directly above it that edits have taken out.
+
+    Attributes:
+        runs: what it consists of.
+        gone: ids of the edits that took the lines out.
+        indent: indentation of the first such line.
+    """
+
+    runs: list[Run]
+    gone: list[int] = field(default_factory=list)
+    indent: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(run.text for run in self.runs)
+
+
+@dataclass(slots=True)
 class _Region:
     delta: str
     first: int
     last: int
     depth: int
+    edit: int
 
     @property
     def empty(self) -> bool:
         return self.last < self.first
 
 
-def draw(buffer: Buffer, edits: Sequence[Edit], marker: str) -> tuple[Buffer, tuple[Fence, ...]]:
+def draw(buffer: Buffer, nesting: Nesting, marker: str) -> tuple[Buffer, tuple[Fence, ...]]:
     """Add the fence lines of all edits.
 
     Args:
         buffer: rendered text of the entry; ends with a newline.
-        edits: its edits.
+        nesting: its edits.
         marker: comment prefix, for instance `### PATCH`.
 
     Returns:
         the text with fences, and the fences in order of their first line.
     """
+    if not nesting.edits:
+        return buffer, ()
     lines = _drop_removed(buffer.split_lines())
-    text = Text("".join(run.text for line, _ in lines for run in line).encode())
+    text = Text("".join(line.text for line in lines).encode())
     unsafe = unsafe_boundaries(text, 1, max(1, text.line_count))
-    regions = _regions(lines, edits, unsafe, text.line_count)
-    fences = _named(regions)
-    return _write(lines, fences, regions, marker), tuple(fences)
-
-
-_Line = tuple[list[Run], tuple[int, ...]]
-"""The runs of one line, and the edits of removed lines that stood directly before it."""
+    fences = _named(_regions(lines, nesting, unsafe, text.line_count))
+    return _write(lines, fences, marker), tuple(fences)
 
 
 def _drop_removed(lines: list[list[Run]]) -> list[_Line]:
-    """Take out lines that only a removal has emptied; remember whose they were."""
+    """Take out lines that only removals have emptied; remember whose they were."""
     out: list[_Line] = []
     gone: list[int] = []
-    for line in lines:
-        content = "".join(run.text for run in line)
-        markers = [run.edits[0] for run in line if run.edits and not run.text and not run.file]
-        emptied = markers and not content.strip()
-        if emptied:
+    indent: str | None = None
+    for runs in lines:
+        content = "".join(run.text for run in runs)
+        markers = [edit for run in runs if not run.text for edit in run.edits]
+        if markers and not content.strip():
             gone += markers
+            indent = indent if indent is not None else indent_of(content)
             continue
-        if upstream_line(line) and line[0].edits and not line[0].text and not line[0].file:
-            # whole lines were taken out directly before this one, which itself is untouched
-            gone += [run.edits[0] for run in line if run.edits and not run.text]
-            line = [run for run in line if run.text]
-        out.append((line, tuple(gone)))
-        gone = []
+        leading = 0
+        if upstream_line(runs):  # markers in front: whole lines were taken out above this one, which is untouched
+            while not runs[leading].text:
+                leading += 1
+        gone += [edit for run in runs[:leading] for edit in run.edits]
+        out.append(_Line(runs[leading:], gone, indent))
+        gone, indent = [], None
     if gone:
-        out.append(([], tuple(gone)))
+        out.append(_Line([], gone, indent))
     return out
 
 
-def _regions(lines: list[_Line], edits: Sequence[Edit], unsafe: frozenset[int], count: int) -> list[_Region]:
-    by_id = {edit.id: edit for edit in edits}
+def _regions(lines: list[_Line], nesting: Nesting, unsafe: frozenset[int], count: int) -> list[_Region]:
     extent: dict[int, tuple[int, int]] = {}
-    for number, (line, gone) in enumerate(lines, 1):
-        for edit in gone:
-            extent.setdefault(edit, (number, number - 1))
-        cut = any(run.file and run.text.strip() for run in line) and not upstream_line(line)
-        for run in line:
+    gone: dict[int, int] = {}
+    for number, line in enumerate(lines, 1):
+        for removal in line.gone:
+            gone.setdefault(removal, number)
+        cut = any(run.file and run.text.strip() for run in line.runs) and upstream_line(line.runs) is None
+        for run in line.runs:
             if run.text and not run.text.strip() and not cut:
                 continue  # a line break or indentation beside somebody else's line does not touch it
-            for edit in run.edits:
-                first, last = extent.get(edit, (number, number))
-                extent[edit] = (min(first, number), max(last, number))
+            for one in run.edits:
+                first, last = extent.get(one, (number, number))
+                extent[one] = (min(first, number), max(last, number))
     regions: list[_Region] = []
-    for edit, (first, last) in sorted(extent.items(), key=lambda item: (item[1], item[0])):
-        depth = 0
-        parent = by_id[edit].parent
-        while parent is not None:
-            depth += 1
-            parent = by_id[parent].parent
-        regions.append(_Region(by_id[edit].delta, first, last, depth))
+    for edit in nesting.edits:
+        if edit.id in extent:
+            regions.append(_Region(edit.delta, *extent[edit.id], nesting.depth(edit), edit.id))
+        elif edit.id in gone:
+            regions.append(_Region(edit.delta, gone[edit.id], gone[edit.id] - 1, nesting.depth(edit), edit.id))
     for region in regions:
         _widen(region, unsafe, count)
-    return _nest(_join(regions), unsafe)
+    return _nest(_join(regions))
 
 
 def _widen(region: _Region, unsafe: frozenset[int], count: int) -> None:
@@ -119,24 +137,25 @@ def _widen(region: _Region, unsafe: frozenset[int], count: int) -> None:
         region.last += 1
 
 
-def _join(regions: Iterable[_Region]) -> list[_Region]:
+def _join(regions: Sequence[_Region]) -> list[_Region]:
     """Join regions of one delta that touch or overlap."""
     joined: list[_Region] = []
-    for region in sorted(regions, key=lambda r: (r.delta, r.depth, r.first, r.last)):
+    for region in sorted(regions, key=lambda r: (r.delta, r.first, r.last, r.edit)):
         last = joined[-1] if joined else None
-        if last and last.delta == region.delta and last.depth == region.depth and region.first <= last.last + 1:
+        if last and last.delta == region.delta and region.first <= last.last + 1:
             last.last = max(last.last, region.last)
+            last.depth, last.edit = min(last.depth, region.depth), min(last.edit, region.edit)
         else:
             joined.append(region)
     return joined
 
 
-def _nest(regions: list[_Region], unsafe: frozenset[int]) -> list[_Region]:
+def _nest(regions: list[_Region]) -> list[_Region]:
     """Make overlapping regions of different deltas nested: the earlier one grows around the later one."""
     changed = True
     while changed:
         changed = False
-        regions.sort(key=lambda r: (r.first, -r.last, r.depth))
+        regions.sort(key=_order)
         for index, outer in enumerate(regions):
             for inner in regions[index + 1 :]:
                 if inner.first <= outer.last < inner.last:
@@ -144,8 +163,12 @@ def _nest(regions: list[_Region], unsafe: frozenset[int]) -> list[_Region]:
                     changed = True
         if changed:
             regions = _join(regions)
-    regions.sort(key=lambda r: (r.first, -r.last, r.depth))
-    return regions
+    return sorted(regions, key=_order)
+
+
+def _order(region: _Region) -> tuple[int, int, int, int, int]:
+    """Outer regions before inner ones; a removal before what stands in the line below it, unless that wraps it."""
+    return (region.first, int(not region.empty or region.depth > 0), -region.last, region.depth, region.edit)
 
 
 def _named(regions: list[_Region]) -> list[Fence]:
@@ -163,32 +186,31 @@ def _named(regions: list[_Region]) -> list[Fence]:
     return fences
 
 
-def _write(lines: list[_Line], fences: list[Fence], regions: list[_Region], marker: str) -> Buffer:
-    before: dict[int, list[tuple[str, str]]] = {}
-    after: dict[int, list[tuple[str, str]]] = {}
+def _write(lines: list[_Line], fences: list[Fence], marker: str) -> Buffer:
+    before: dict[int, list[str]] = {}
+    after: dict[int, list[str]] = {}
     for fence in fences:
         indent = _indent_at(lines, fence)
         start, end = f"{indent}# {marker} START: {fence.name}\n", f"{indent}# {marker} END: {fence.name}\n"
         if fence.last < fence.first:
-            before.setdefault(fence.first, []).append((start + end, fence.delta))
+            before.setdefault(fence.first, []).append(start + end)
         else:
-            before.setdefault(fence.first, []).append((start, fence.delta))
-            after.setdefault(fence.last, []).insert(0, (end, fence.delta))
+            before.setdefault(fence.first, []).append(start)
+            after.setdefault(fence.last, []).insert(0, end)
     out: list[Run] = []
-    for number, (line, _) in enumerate(lines, 1):
-        out += [Run(text, None, 0, (), "fence") for text, _ in before.get(number, ())]
-        out += line
-        if number in after and line and not line[-1].text.endswith("\n"):
+    for number, line in enumerate(lines, 1):
+        out += [Run(text, None, 0, (), "fence") for text in before.get(number, ())]
+        out += line.runs
+        if number in after and line.runs and not line.text.endswith("\n"):
             out.append(Run("\n", None, 0, (), "fence"))
-        out += [Run(text, None, 0, (), "fence") for text, _ in after.get(number, ())]
+        out += [Run(text, None, 0, (), "fence") for text in after.get(number, ())]
     return Buffer(out)
 
 
 def _indent_at(lines: list[_Line], fence: Fence) -> str:
-    for number in range(fence.first, max(fence.last, fence.first) + 1):
-        if number <= len(lines):
-            text = "".join(run.text for run in lines[number - 1][0])
-            if text.strip():
-                return text[: len(text) - len(text.lstrip(" \t\f"))]
-    previous = "".join(run.text for run in lines[fence.first - 2][0]) if fence.first >= 2 else ""
-    return previous[: len(previous) - len(previous.lstrip(" \t\f"))]
+    if fence.last < fence.first:
+        return lines[fence.first - 1].indent or indent_of(lines[fence.first - 1].text)
+    for number in range(fence.first, fence.last + 1):
+        if lines[number - 1].text.strip():
+            return indent_of(lines[number - 1].text)
+    return indent_of(lines[fence.first - 2].text) if fence.first >= 2 else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from afd_patchkit.delta.operations import Builder
+from afd_patchkit.delta.builder import Builder
 from afd_patchkit.manifest.model import Code, Delta
 from afd_patchkit.review.finding import Finding, Severity, finding
 

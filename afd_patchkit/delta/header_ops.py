@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from afd_patchkit.delta.comma import CommaList, parameter_list
-from afd_patchkit.delta.operations import Builder
+from afd_patchkit.delta.builder import Builder
+from afd_patchkit.delta.comma import CommaList, Cut, parameter_list
 from afd_patchkit.delta.patterns import compile_pattern, equal
-from afd_patchkit.manifest.model import Code, Delta
-from afd_patchkit.source.locate import DefinitionNode, FunctionNode, first_line
+from afd_patchkit.manifest.model import Code, Delta, ParameterChange
+from afd_patchkit.source.locate import DefinitionNode, FunctionNode
 from afd_patchkit.source.text import Span
-from afd_patchkit.source.tokens import significant, tokens
+from afd_patchkit.source.tokens import significant, tokens_in
 
 
 def _function(builder: Builder, delta: Delta) -> FunctionNode:
@@ -20,61 +20,107 @@ def _function(builder: Builder, delta: Delta) -> FunctionNode:
     return node
 
 
+# ---- parameters -----------------------------------------------------------------------------------------------------
+
+
 def parameter(builder: Builder, delta: Delta) -> None:
-    """Add the edit of a `parameter:` delta."""
+    """Add the edits of a `parameter:` delta."""
     change = delta.parameter
     assert change is not None
     items, names = parameter_list(builder.file, _function(builder, delta))
     touched = Span(items.open, items.close)
     for name in (change.replace, change.remove, change.before, change.after):
         if name is not None and name not in names:
-            raise builder.fail("PK219", f"{builder.symbol.reference} has no parameter {name!r}", delta, at=items.open)
+            there = ", ".join(n for n in names if n.isidentifier()) or "none"
+            raise builder.fail(
+                "PK219", f"{builder.symbol.reference} has no parameter {name!r}", delta, at=items.open, help=f"It has: {there}."
+            )
     if change.remove is not None:
-        span, text = items.remove(names.index(change.remove))
-        builder.add(delta, span, [text] if text else [], touched=touched)
+        for span, _ in items.remove(_with_markers(names, names.index(change.remove))):
+            builder.add(delta, span, [], touched=touched)
     elif change.replace is not None:
         assert isinstance(delta.with_, Code)
         builder.add(delta, items.items[names.index(change.replace)], [delta.with_.text.strip()], touched=touched)
     else:
-        assert change.add is not None
-        text = change.add.text.strip()
-        name = text.lstrip("*").split(":")[0].split("=")[0].strip()
-        if name in names:
-            raise builder.fail(
-                "PK221",
-                f"{builder.symbol.reference} has a parameter {name!r} already",
-                delta,
-                at=items.open,
-                help="Upstream may have absorbed the delta: delete it, or `replace` the parameter.",
-            )
-        index = _index(names, items, change.before, change.after, keyword_only=change.kind == "keyword-only")
-        if change.kind == "keyword-only" and not any(n == "*" or _is_star(builder, items, i) for i, n in enumerate(names)):
-            separator = ",\n" + builder.place.line_indent(items.items[0].start) if items.vertical else ", "
-            text = f"*{separator}{text}"
-        span, emitted = items.insert(index, text)
-        builder.add(delta, span, [emitted], touched=touched)
+        _add(builder, delta, change, items, names, touched)
 
 
-def _is_star(builder: Builder, items: CommaList, index: int) -> bool:
-    text = builder.file.slice(items.items[index])
+def _with_markers(names: list[str], index: int) -> set[int]:
+    """A parameter and the `*` or `/` that cannot stand without it."""
+    gone = {index}
+    if names[index + 1 : index + 2] == ["/"] and index == 0:
+        gone.add(1)
+    if index and names[index - 1] == "*" and index == len(names) - 1:
+        gone.add(index - 1)
+    return gone
+
+
+def _add(
+    builder: Builder, delta: Delta, change: ParameterChange, items: CommaList, names: list[str], touched: Span
+) -> None:
+    assert change.add is not None
+    text = change.add.text.strip()
+    name = text.lstrip("*").split(":")[0].split("=")[0].strip()
+    if name in names:
+        raise builder.fail(
+            "PK221",
+            f"{builder.symbol.reference} has a parameter {name!r} already",
+            delta,
+            at=items.open,
+            help="Upstream may have absorbed the delta: delete it, or `replace` the parameter.",
+        )
+    keyword_only = change.kind == "keyword-only"
+    if not names:
+        builder.add_to_empty(delta, items.open, text, touched, star=keyword_only, last=text.startswith("*"))
+        return
+    stars = [i for i, span in enumerate(items.items) if _is_star(items.file.slice(span))]
+    index = _index(names, items, change, stars)
+    if keyword_only:
+        _check_keyword_only(builder, delta, items, index, stars, _plain_end(items))
+    if keyword_only and not stars and not builder.starred:
+        builder.starred = True
+        text = f"*{items.separator}{text}"
+    cuts: list[Cut] = items.insert(index, text)
+    for span, emitted in cuts:
+        builder.add(delta, span, [emitted], touched=touched, order=(0, int(keyword_only)))
+
+
+def _is_star(text: str) -> bool:
     return text.startswith("*") and not text.startswith("**")
 
 
-def _index(names: list[str], items: CommaList, before: str | None, after: str | None, *, keyword_only: bool) -> int:
-    if before is not None:
-        return names.index(before)
-    if after is not None:
-        return names.index(after) + 1
-    count = len(names)
-    texts = [items.file.slice(span) for span in items.items]
-    if texts and texts[-1].startswith("**"):
-        count -= 1
-    if keyword_only:
-        return count
-    for index, text in enumerate(texts):  # a plain parameter goes before `*`, `*args`
-        if text.startswith("*"):
-            return index
-    return count
+def _plain_end(items: CommaList) -> int:
+    """Index behind the last parameter that is not `**kwargs`."""
+    return len(items.items) - int(items.file.slice(items.items[-1]).startswith("**"))
+
+
+def _index(names: list[str], items: CommaList, change: ParameterChange, stars: list[int]) -> int:
+    if change.before is not None:
+        return names.index(change.before)
+    if change.after is not None:
+        return names.index(change.after) + 1
+    if change.kind == "keyword-only" or (change.add and change.add.text.lstrip().startswith("*")) or not stars:
+        # a new `**kwargs` goes to the very end
+        last = change.add is not None and change.add.text.lstrip().startswith("**")
+        return len(names) if last else _plain_end(items)
+    return stars[0]  # a plain parameter goes before `*`, `*args`
+
+
+def _check_keyword_only(
+    builder: Builder, delta: Delta, items: CommaList, index: int, stars: list[int], end: int
+) -> None:
+    if (stars and index <= stars[0]) or (not stars and index != end):
+        raise builder.fail(
+            "PK219",
+            "a keyword-only parameter cannot go there: it must stand behind the `*`, and none of upstream's parameters may "
+            "come to stand behind a new one",
+            delta,
+            at=items.open,
+            help="Leave out `before` and `after`.",
+        )
+
+
+# ---- returns --------------------------------------------------------------------------------------------------------
 
 
 def returns(builder: Builder, delta: Delta) -> None:
@@ -86,21 +132,26 @@ def returns(builder: Builder, delta: Delta) -> None:
     close = items.close + 1
     if node.returns is None:
         if text == "none":
-            raise builder.fail("PK221", f"{builder.symbol.reference} has no return annotation to remove", delta, at=close)
+            raise builder.fail(
+                "PK221", f"{builder.symbol.reference} has no return annotation to remove", delta, at=close,
+                help='Delete the delta; to annotate with None, write "None".',
+            )  # fmt: skip
         builder.add(delta, Span(close, close), [f" -> {text}"], touched=Span(items.open, close))
         return
     span = builder.file.node_span(node.returns)
     if text == "none":
-        builder.add(delta, Span(close, _end_of_annotation(builder, node, span.end)), [], touched=span)
+        builder.add(delta, Span(close, _header_colon(builder, node, span.end)), [], touched=span)
     else:
         builder.add(delta, span, [text], touched=span)
 
 
-def _end_of_annotation(builder: Builder, node: FunctionNode, end: int) -> int:
+def _header_colon(builder: Builder, node: FunctionNode, end: int) -> int:
     """Offset of the header's colon: redundant brackets around the annotation go with it."""
     start = builder.file.offset(node.body[0].lineno, node.body[0].col_offset)
-    found = tokens(builder.file, builder.file.line_of(end), builder.file.line_of(start))
-    return next(t.span.start for t in significant(found) if t.span.start >= end and t.text == ":")
+    return next(t.span.start for t in significant(tokens_in(builder.file, Span(end, start))) if t.text == ":")
+
+
+# ---- decorators -----------------------------------------------------------------------------------------------------
 
 
 def decorator(builder: Builder, delta: Delta) -> None:
@@ -112,18 +163,21 @@ def decorator(builder: Builder, delta: Delta) -> None:
         raise builder.fail("PK215", f"{builder.symbol.reference} takes no decorators", delta)
     indent = builder.symbol.indent
     if change.add is not None:
-        text = "@" + change.add.text.strip().removeprefix("@") + "\n" + indent
         point = _decorator_point(builder, delta, node, change.before, change.after)
-        builder.add(delta, Span(point, point), [text], touched=Span(point, point))
+        builder.add(delta, Span(point, point), [_line(change.add, indent) + "\n" + indent], touched=Span(point, point))
         return
     code = change.replace or change.remove
     assert code is not None
     span = _decorator_span(builder, delta, node, code)
     if change.replace is not None:
         assert isinstance(delta.with_, Code)
-        builder.add(delta, span, ["@" + delta.with_.text.strip().removeprefix("@")], touched=span)
+        builder.add(delta, span, [_line(delta.with_, indent)], touched=span)
     else:
         builder.add(delta, span, [], touched=span)
+
+
+def _line(code: Code, indent: str) -> str:
+    return ("@" + code.text.strip().removeprefix("@")).replace("\n", "\n" + indent)
 
 
 def _decorator_point(
@@ -132,27 +186,36 @@ def _decorator_point(
     if before is not None:
         return _decorator_span(builder, delta, node, before).start
     if after is None:  # outermost
-        start = builder.file.starts[first_line(node) - 1]
-        return start + len(builder.symbol.indent.encode())
+        return builder.place.start(node)
     span = _decorator_span(builder, delta, node, after)
-    following = [d for d in node.decorator_list if builder.file.node_span(d).start > span.end]
-    line = following[0].lineno if following else node.lineno
-    return builder.file.starts[line - 1] + len(builder.symbol.indent.encode())
+    following = [s.start for s in (_bytes(builder, d) for d in node.decorator_list) if s.start > span.start]
+    return min([*following, builder.file.node_span(node).start])
+
+
+def _bytes(builder: Builder, found: ast.expr) -> Span:
+    """From a decorator's `@` to the end of its line, the closing brackets of redundant parentheses included."""
+    span = builder.file.node_span(found)
+    start = builder.file.data.rindex(b"@", 0, span.start)
+    end = span.end
+    for token in tokens_in(builder.file, Span(span.end, builder.file.node_span(builder.symbol.node).start)):
+        if token.text == ")":
+            end = token.span.end
+        elif token.kind not in ("nl", "newline", "comment"):
+            break
+    return Span(start, builder.place.line_end(end))
 
 
 def _decorator_span(builder: Builder, delta: Delta, node: DefinitionNode, code: Code) -> Span:
-    """Bytes of one decorator from its `@` to the end of its line."""
+    """Bytes of the one decorator that `code` matches."""
     plain = Code(code.text.strip().removeprefix("@"), code.position, code.indent)
     pattern = compile_pattern(plain, "expression")
     found = [d for d in node.decorator_list if equal(pattern, d)]
     if len(found) != 1:
+        there = ", ".join("@" + builder.file.slice(builder.file.node_span(d)) for d in node.decorator_list)
         raise builder.fail(
-            "PK201" if not found else "PK202",
+            "PK202" if found else "PK201",
             f"{len(found)} decorators of {builder.symbol.reference} match `{plain.text}`",
             delta,
-            at=builder.file.offset(first_line(node)),
-            help="Decorators: " + (", ".join("@" + builder.file.slice(builder.file.node_span(d)) for d in node.decorator_list) or "none"),
+            help=f"It has: {there or 'none'}.",
         )
-    span = builder.file.node_span(found[0])
-    start = builder.file.data.rindex(b"@", 0, span.start)
-    return Span(start, builder.place.line_end(span.end))
+    return _bytes(builder, found[0])

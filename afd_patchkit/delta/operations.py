@@ -1,107 +1,19 @@
-"""Operations: each turns one delta into edits on the pristine symbol."""
+"""Operations on statements and expressions; each turns one delta into edits on the pristine symbol."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from afd_patchkit.delta.buffer import Buffer
-from afd_patchkit.delta.edits import Edit, Piece
-from afd_patchkit.delta.patterns import Match, compile_pattern, find_all, find_range, select, select_clause
-from afd_patchkit.delta.place import INDENT, Place, docstring_of
-from afd_patchkit.delta.template import UPSTREAM, Held, expression_pieces, statement_pieces
-from afd_patchkit.errors import DeltaError
-from afd_patchkit.manifest.model import Body, ClauseOf, Code, Delta, Pattern, Range, Take, TakeBody
-from afd_patchkit.review.finding import finding
-from afd_patchkit.source.locate import Symbol
-from afd_patchkit.source.text import SourceFile, Span
-
-
-@dataclass
-class Builder:
-    """Collects the edits of one entry.
-
-    Attributes:
-        symbol: the pristine symbol.
-        entry: `module.py::name`, for findings.
-        taker: renders the text of a `take:`.
-        edits: what has been built so far.
-        matches: per delta name, the anchors found (for the lock).
-        rebind: names the deltas declare to mean something else.
-    """
-
-    symbol: Symbol
-    entry: str
-    taker: Callable[[Take], Buffer] | None = None
-    edits: list[Edit] = field(default_factory=list)
-    matches: dict[str, list[Match]] = field(default_factory=dict)
-    rebind: dict[str, Code] = field(default_factory=dict)
-    parents: list[int] = field(default_factory=list)
-
-    @property
-    def file(self) -> SourceFile:
-        """The symbol's file."""
-        return self.symbol.file
-
-    @property
-    def place(self) -> Place:
-        """Statement arithmetic on that file."""
-        return Place(self.symbol.file)
-
-    def add(
-        self,
-        delta: Delta,
-        span: Span,
-        pieces: Sequence[Piece],
-        *,
-        touched: Span | None = None,
-        layer: int = 1,
-    ) -> Edit:
-        """Record an edit of `delta`."""
-        edit = Edit(
-            id=len(self.edits),
-            span=span,
-            pieces=tuple(pieces),
-            delta=delta.name,
-            operation=delta.operation,
-            layer=layer,
-            parent=self.parents[-1] if self.parents else None,
-            touched=touched,
-            where=delta.where,
-        )
-        self.edits.append(edit)
-        return edit
-
-    def select(self, delta: Delta, code: Code, kind: str = "statements") -> list[Match]:
-        """The matches of a pattern of `delta`, narrowed and counted as it says."""
-        pattern = compile_pattern(code, "expression" if kind == "expression" else "statements")
-        found = select(
-            pattern,
-            self.symbol,
-            within=delta.within,
-            next_to=delta.next_to,
-            nth=delta.nth,
-            count=delta.count,
-            entry=self.entry,
-            delta=delta.name,
-        )
-        self.matches.setdefault(delta.name, []).extend(found)
-        return found
-
-    def fail(self, code: str, message: str, delta: Delta, *, help: str | None = None, at: int | None = None) -> DeltaError:  # noqa: A002
-        """A `DeltaError` at this delta."""
-        return DeltaError(
-            finding(
-                code,
-                message,
-                entry=self.entry,
-                delta=delta.name,
-                manifest=delta.where,
-                upstream=self.symbol.position if at is None else self.file.position(at),
-                help=help,
-            )
-        )
+from afd_patchkit.delta.builder import Builder
+from afd_patchkit.delta.edits import STATEMENT, Keep, Piece
+from afd_patchkit.delta.patterns import Match, Window, compile_pattern, find_all, select, select_clause
+from afd_patchkit.delta.place import Suite, docstring_of, header_line, width
+from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
+from afd_patchkit.manifest.model import Body, ClauseOf, Code, Delta, TakeBody
+from afd_patchkit.source.text import Span, Text
+from afd_patchkit.source.tokens import tokens
 
 
 def apply_delta(builder: Builder, delta: Delta) -> None:
@@ -134,7 +46,7 @@ def rebind(builder: Builder, delta: Delta) -> None:
     assert delta.rebind is not None
     for name, code in delta.rebind.items():
         if name in builder.rebind:
-            raise builder.fail("PK214", f"`{name}` is rebound twice", delta)
+            raise builder.fail("PK214", f"`{name}` is rebound twice", delta, help="Keep one of the two deltas.")
         builder.rebind[name] = code
 
 
@@ -151,8 +63,9 @@ def body_pieces(builder: Builder, body: Body, indent: str, held: Mapping[str, He
 
 def is_inline(pieces: Sequence[Piece]) -> bool:
     """Whether emitted code is simple statements on one line, which may share a line with others."""
-    text = "".join(piece.text if isinstance(piece, Buffer) else piece for piece in pieces if not hasattr(piece, "span"))
-    if "\n" in text or text.lstrip().startswith(("#", "@")):
+    text = "".join(UPSTREAM if isinstance(p, Keep) else p.text if isinstance(p, Buffer) else p for p in pieces)
+    plain = Text(text.encode())
+    if "\n" in text or any(t.kind == "comment" for t in tokens(plain, 1, 1)):
         return False
     try:
         body = ast.parse(text).body
@@ -167,258 +80,196 @@ def is_inline(pieces: Sequence[Piece]) -> bool:
 def insert(builder: Builder, delta: Delta) -> None:
     """`insert:` with `before:`, `after:` or `at:`."""
     if delta.at:
-        for owner, body in _suites(builder, delta):
-            _insert_at(builder, delta, owner, body, delta.at)
+        owner, body = _block(builder, delta)
+        suite = builder.place.suite(owner, body)
+        documented = isinstance(owner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and docstring_of(body)
+        if delta.at == "end":
+            insert_behind(builder, delta, suite, len(body) - 1, end=True)
+        elif documented:
+            insert_behind(builder, delta, suite, 0)
+        else:
+            insert_before(builder, delta, suite, 0)
         return
     code = delta.before or delta.after
     assert code is not None
     for match in builder.select(delta, code):
-        body = _body(match)
-        last = match.index + len(match.nodes) - 1
-        index = match.index if delta.before else last + 1
-        _insert_statement(builder, delta, match.owner, body, index, match.span)
+        assert match.body is not None
+        suite = builder.place.suite(match.owner, match.body)
+        if delta.before:
+            insert_before(builder, delta, suite, match.index, match.span)
+        else:
+            insert_behind(builder, delta, suite, match.index + len(match.nodes) - 1, match.span)
 
 
-def _body(match: Match) -> Sequence[ast.stmt]:
-    assert match.body is not None
-    return match.body
-
-
-def _suites(builder: Builder, delta: Delta) -> list[tuple[ast.AST, Sequence[ast.stmt]]]:
-    """The suites that `at:` speaks of: of the symbol, or of what `within` names."""
-    within = delta.within
+def _block(builder: Builder, delta: Delta) -> tuple[ast.AST, Sequence[ast.stmt]]:
+    """The suite that `at:` speaks of: of the symbol, or of what `within` names."""
+    within, windows = delta.within, builder.windows
     if within is None:
+        if windows is not None:
+            raise builder.fail(
+                "PK215", "`at` in a nested delta needs `within`", delta, help="Say which block: give `within`, or use `before`/`after`."
+            )
         node = builder.symbol.node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            raise builder.fail("PK215", f"{builder.symbol.reference} has no body", delta)
-        return [(node, node.body)]
+            raise builder.fail("PK215", f"{builder.symbol.reference} has no body", delta, help="`at` needs a function or class.")
+        return node, node.body
     if isinstance(within, ClauseOf):
-        clause = select_clause(within, builder.symbol, entry=builder.entry, delta=delta.name)
-        return [(clause.node, clause.suite)]
+        clause = select_clause(within, builder.symbol, entry=builder.entry, delta=delta.name, windows=windows)
+        return clause.node, clause.suite
     (match,) = select(
-        compile_pattern(within, "statements"), builder.symbol,
-        within=None, next_to=None, nth=None, count=1, entry=builder.entry, delta=delta.name,
-    )  # fmt: skip
+        compile_pattern(within, "statements"), builder.symbol, entry=builder.entry, delta=delta.name, windows=windows
+    )
     builder.matches.setdefault(delta.name, []).append(match)
     body = getattr(match.nodes[0], "body", None)
     if len(match.nodes) != 1 or not isinstance(body, list):
-        raise builder.fail("PK215", "`within` names a statement without a body", delta, at=match.span.start)
-    return [(match.nodes[0], body)]
+        raise builder.fail(
+            "PK215", "`within` names a statement without a body", delta, at=match.span.start,
+            help="`at` needs a compound statement; for one of its clauses write `{of: ..., clause: ...}`.",
+        )  # fmt: skip
+    return match.nodes[0], body
 
 
-def _insert_at(builder: Builder, delta: Delta, owner: ast.AST, body: Sequence[ast.stmt], at: str) -> None:
-    if at == "end":
-        index = len(body)
-    else:
-        documented = isinstance(owner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and docstring_of(body)
-        index = 1 if documented else 0
-    neighbour = body[index - 1] if index == len(body) else body[index]
-    _insert_statement(builder, delta, owner, body, index, builder.file.node_span(neighbour))
-
-
-def _insert_statement(
-    builder: Builder, delta: Delta, owner: ast.AST, body: Sequence[ast.stmt], index: int, touched: Span
-) -> None:
-    """Insert before `body[index]`, or behind the last statement."""
+def insert_before(builder: Builder, delta: Delta, suite: Suite, index: int, touched: Span | None = None) -> None:
+    """Put `insert:` before statement `index`."""
     assert delta.insert is not None
-    place, layer = builder.place, 1
-    colon = place.one_line_suite(owner, body)
-    after = index > 0 and (delta.before is None)
-    neighbour = body[index - 1] if after else body[index]
-    indent = place.column(neighbour) if colon is None else place.column(neighbour) + INDENT
-    pieces = body_pieces(builder, delta.insert, indent)
-    if colon is not None:
-        _explode(builder, delta, body, colon, indent, index, pieces, touched)
-        return
-    if after:
-        _insert_behind(builder, delta, body, index, indent, pieces, touched, layer)
-        return
-    if place.starts_line(neighbour):
-        point = place.before(body, index, owner)
-        builder.add(delta, Span(point, point), [*pieces, "\n" + indent], touched=touched, layer=layer)
-    else:  # `a; b`: before b
-        gap = Span(builder.file.node_span(body[index - 1]).end, place.start(neighbour))
-        joint = ("; ", "; ") if is_inline(pieces) else ("\n" + indent, "\n" + indent)
-        builder.add(delta, gap, [joint[0], *pieces, joint[1]], touched=touched, layer=layer)
+    start = builder.place.start(suite.body[index])
+    touched = touched or builder.file.node_span(suite.body[index])
+    pieces = body_pieces(builder, delta.insert, suite.indent)
+    if not builder.alone(suite, index):
+        if not suite.inline and is_inline(pieces):
+            builder.add(delta, Span(start, start), [*pieces, "; "], touched=touched)
+            return
+        builder.break_lines(delta, suite, index)
+    point = builder.kept(suite.before(index), start) if suite.own_line(index) else start
+    builder.add(delta, Span(point, point), [*pieces, "\n" + suite.indent], touched=touched, indent=suite.indent)
 
 
-def _insert_behind(
-    builder: Builder,
-    delta: Delta,
-    body: Sequence[ast.stmt],
-    index: int,
-    indent: str,
-    pieces: Sequence[Piece],
-    touched: Span,
-    layer: int,
+def insert_behind(
+    builder: Builder, delta: Delta, suite: Suite, index: int, touched: Span | None = None, *, end: bool = False
 ) -> None:
-    place, previous = builder.place, body[index - 1]
-    if index < len(body) and not place.starts_line(body[index]):  # `a; b`: behind a
-        gap = Span(builder.file.node_span(previous).end, place.start(body[index]))
-        joint = ("; ", "; ") if is_inline(pieces) else ("\n" + indent, "\n" + indent)
-        builder.add(delta, gap, [joint[0], *pieces, joint[1]], touched=touched, layer=layer)
+    """Put `insert:` behind statement `index`; with `end` below the comments that end the block, too."""
+    assert delta.insert is not None
+    body, place = suite.body, builder.place
+    last = builder.file.node_span(body[index]).end
+    touched = touched or builder.file.node_span(body[index])
+    pieces = body_pieces(builder, delta.insert, suite.indent)
+    shared = index + 1 < len(body) and not suite.own_line(index + 1)
+    if shared and not suite.inline and not builder.alone(suite, index + 1) and is_inline(pieces):
+        builder.add(delta, Span(last, last), ["; ", *pieces], touched=touched, order=(-width(suite.indent), STATEMENT))
         return
-    end = place.end(previous)
-    builder.add(delta, Span(end, end), ["\n" + indent, *pieces], touched=touched, layer=layer)
-
-
-def _explode(
-    builder: Builder,
-    delta: Delta,
-    body: Sequence[ast.stmt],
-    colon: int,
-    indent: str,
-    index: int,
-    pieces: Sequence[Piece],
-    touched: Span,
-) -> None:
-    """Give the statements of a one-line suite lines of their own, with `pieces` before statement `index`.
-
-    One edit for each gap, so that the statements themselves stay untouched.
-    """
-    file, place = builder.file, builder.place
-    line = "\n" + indent
-    for number, node in enumerate(body):
-        start = colon if number == 0 else file.node_span(body[number - 1]).end
-        middle = [*pieces, line] if number == index else []
-        builder.add(delta, Span(start, place.start(node)), [line, *middle], touched=touched)
-    if index == len(body):
-        end = place.end(body[-1])
-        builder.add(delta, Span(end, end), [line, *pieces], touched=touched)
+    builder.break_lines(delta, suite, index + 1)
+    if not shared:
+        header = place.line_indent(builder.file.offset(header_line(suite.owner))) if end and suite.indent else None
+        last = builder.kept(place.end(body[index], header), place.end(body[index]))
+    builder.add(
+        delta,
+        Span(last, last),
+        ["\n" + suite.indent, *pieces],
+        touched=touched,
+        order=(-width(suite.indent), STATEMENT),
+        indent=suite.indent,
+    )
 
 
 # ---- replace, remove ------------------------------------------------------------------------------------------------
-
-
-def match_statements(builder: Builder, delta: Delta, pattern: Pattern) -> list[Match]:
-    """Matches of a statement pattern or range."""
-    if isinstance(pattern, Range):
-        match = find_range(
-            pattern, builder.symbol, within=delta.within, next_to=delta.next_to, nth=delta.nth,
-            entry=builder.entry, delta=delta.name,
-        )  # fmt: skip
-        builder.matches.setdefault(delta.name, []).append(match)
-        return [match]
-    return builder.select(delta, pattern)
-
-
-def _statements(match: Match) -> list[ast.stmt]:
-    return [node for node in match.nodes if isinstance(node, ast.stmt)]
-
-
-def _region(builder: Builder, match: Match) -> Span:
-    """What a replaced run covers: whole lines' content where nothing else stands on its last line."""
-    place, nodes = builder.place, _statements(match)
-    body = _body(match)
-    last = match.index + len(nodes) - 1
-    shared = last + 1 < len(body) and not place.starts_line(body[last + 1])
-    end = builder.file.node_span(nodes[-1]).end if shared else place.end(nodes[-1])
-    return Span(place.start(nodes[0]), end)
 
 
 def replace(builder: Builder, delta: Delta) -> None:
     """`replace:` with `with:`; `__upstream__` and `parts` keep upstream text inside."""
     assert delta.replace is not None
     assert delta.with_ is not None
-    for match in match_statements(builder, delta, delta.replace):
-        place, nodes = builder.place, _statements(match)
-        region = _region(builder, match)
-        colon = place.one_line_suite(match.owner, _body(match))
-        column = place.column(nodes[0])
-        held = {UPSTREAM: Held(region, column)}
+    for match in builder.statements(delta, delta.replace):
+        assert match.body is not None
+        suite = builder.place.suite(match.owner, match.body)
+        first, last = match.index, match.index + len(match.nodes) - 1
+        region = suite.region(first, last)
+        only = match.nodes[0].value if len(match.nodes) == 1 and isinstance(match.nodes[0], ast.Expr) else None
+        held = {UPSTREAM: Held(builder.file, region, builder.place.column(suite.body[first]), value=only)}
         for name, code in delta.parts.items():
             held[f"__{name}__"] = _part(builder, delta, match, name, code)
-        indent = column if colon is None else column + INDENT
-        pieces = body_pieces(builder, delta.with_, indent, held)
-        multiline = colon is not None and not is_inline(pieces)
-        if multiline and len(_body(match)) > len(nodes):
-            raise builder.fail(
-                "PK216",
-                "a block cannot replace one of several statements on one line",
-                delta,
-                at=region.start,
-                help="Replace the whole compound statement.",
-            )
-        start = region.start
-        if multiline:
-            assert colon is not None
-            region, pieces = Span(colon, region.end), ("\n" + indent, *pieces)
-        elif not place.starts_line(nodes[0]) and colon is None and not is_inline(pieces):
-            previous = builder.file.node_span(_body(match)[match.index - 1]).end
-            region, pieces = Span(previous, region.end), ("\n" + indent, *pieces)
-        edit = builder.add(delta, region, pieces, touched=Span(start, region.end))
+        # a one-line body stays on its line when the new code fits there
+        inline = not builder.alone(suite, first) or (last + 1 < len(suite.body) and not builder.alone(suite, last + 1))
+        pieces = body_pieces(builder, delta.with_, suite.indent, held)
+        if inline and not is_inline(pieces):
+            builder.break_lines(delta, suite, first, last + 1)
+        edit = builder.add(delta, region, pieces, touched=region, indent=suite.indent)
         if delta.deltas:
-            builder.parents.append(edit.id)
-            for inner in delta.deltas:
-                apply_delta(builder, inner)
-            builder.parents.pop()
-            _check_nested(builder, delta, edit)
+            _nested(builder, delta, match, edit.id)
 
 
-def _check_nested(builder: Builder, delta: Delta, edit: Edit) -> None:
-    for inner in builder.edits:
-        if inner.parent == edit.id and not any(keep.contains(inner.span) for keep in edit.keeps):
+def _nested(builder: Builder, delta: Delta, match: Match, parent: int) -> None:
+    outer = builder.windows
+    builder.windows = [Window(match.siblings, match.index, match.end, match.owner)]
+    builder.parents.append(parent)
+    try:
+        for inner in delta.deltas:
+            apply_delta(builder, inner)
+    finally:
+        builder.parents.pop()
+        builder.windows = outer
+    keeps = builder.edits[parent].keeps
+    for edit in builder.edits:
+        if edit.parent == parent and not any(keep.contains(edit.span) for keep in keeps):
             raise builder.fail(
                 "PK217",
-                f"nested delta {inner.delta!r} lies outside the upstream text that {delta.name!r} keeps",
+                f"nested delta {edit.delta!r} lies outside the upstream text that {delta.name!r} keeps",
                 delta,
-                at=inner.span.start,
+                at=edit.span.start,
                 help="Nest only changes of the kept text (`__upstream__` or a part); move others to the top level.",
             )
 
 
 def _part(builder: Builder, delta: Delta, match: Match, name: str, code: Code) -> Held:
     """A named piece of the replaced text: statements, or else an expression."""
-    statements = _statements(match)
-    for kind in ("statements", "expression"):
+    window = Window(match.siblings, match.index, match.end, match.owner)
+    pattern = compile_pattern(code)
+    kinds = ["statements", "expression"] if pattern.kind == "expression" else ["statements"]
+    for kind in kinds:
         pattern = compile_pattern(code, "statements" if kind == "statements" else "expression")
-        found = _find_in(pattern, statements, match, builder.file)
-        if len(found) == 1:
-            part = found[0]
-            builder.matches.setdefault(delta.name, []).append(part)
-            node = part.nodes[0]
-            if isinstance(node, ast.expr):
-                return Held(part.span, builder.place.line_indent(part.span.start), node)
-            return Held(_region(builder, part), builder.place.column(_statements(part)[0]))
+        found = find_all(pattern, [window], builder.file)
         if len(found) > 1:
-            raise builder.fail("PK202", f"part {name!r} matches {len(found)} places of the replaced text", delta)
-        if kind == "statements" and not _is_expression(code):
-            break
-    raise builder.fail("PK201", f"part {name!r} matches nothing in the replaced text", delta, at=match.span.start)
+            raise builder.fail(
+                "PK202", f"part {name!r} matches {len(found)} places of the replaced text", delta, at=match.span.start,
+                details=tuple(f"candidate: {builder.file.position(m.span.start)}" for m in found),
+                help="Write more of it; a part is one piece of the replaced text.",
+            )  # fmt: skip
+        if found:
+            return _held_part(builder, delta, found[0])
+    raise builder.fail(
+        "PK201", f"part {name!r} matches nothing in the replaced text", delta, at=match.span.start,
+        help="A part is statements or an expression inside what `replace` matches.",
+    )  # fmt: skip
 
 
-def _is_expression(code: Code) -> bool:
-    try:
-        ast.parse(code.text.strip().replace("...", "x"), mode="eval")
-    except SyntaxError:
-        return False
-    return True
-
-
-def _find_in(pattern: object, statements: list[ast.stmt], match: Match, file: SourceFile) -> list[Match]:
-    return [
-        found
-        for found in find_all(pattern, statements, file)  # type: ignore[arg-type]
-        if match.span.contains(found.span)
-    ]
+def _held_part(builder: Builder, delta: Delta, found: Match) -> Held:
+    builder.matches.setdefault(delta.name, []).append(found)
+    node = found.nodes[0]
+    if found.body is None:
+        assert isinstance(node, ast.expr)
+        return Held(builder.file, found.span, builder.place.line_indent(found.span.start), node)
+    suite = builder.place.suite(found.owner, found.body)
+    region = suite.region(found.index, found.index + len(found.nodes) - 1)
+    value = node.value if len(found.nodes) == 1 and isinstance(node, ast.Expr) else None
+    return Held(builder.file, region, builder.place.column(suite.body[found.index]), value=value)
 
 
 def remove(builder: Builder, delta: Delta) -> None:
     """`remove:`; a block that would be empty gets `pass`."""
     assert delta.remove is not None
-    for match in match_statements(builder, delta, delta.remove):
-        place, body, nodes = builder.place, _body(match), _statements(match)
-        region = _region(builder, match)
-        last = match.index + len(nodes)
-        if len(nodes) == len(body):
-            builder.add(delta, region, ["pass"], touched=region)
-        elif not place.starts_line(nodes[0]) and match.index > 0:  # `a; b`: drop the separator too
-            previous = builder.file.node_span(body[match.index - 1]).end
-            builder.add(delta, Span(previous, region.end), [], touched=region)
-        elif last < len(body) and not place.starts_line(body[last]):
-            builder.add(delta, Span(region.start, place.start(body[last])), [], touched=region)
-        else:  # the line that is left empty goes when the fences are drawn
-            builder.add(delta, region, [], touched=region)
+    for match in builder.statements(delta, delta.remove):
+        assert match.body is not None
+        place, suite = builder.place, builder.place.suite(match.owner, match.body)
+        first, last = match.index, match.index + len(match.nodes) - 1
+        region = span = suite.region(first, last)
+        pieces: list[Piece] = []
+        if builder.empties(suite, first, last):
+            pieces = ["pass"]
+        elif not builder.alone(suite, first) and first > 0:  # `a; b`: the separator goes too
+            span = Span(builder.file.node_span(suite.body[first - 1]).end, region.end)
+        elif last + 1 < len(suite.body) and not builder.alone(suite, last + 1):
+            span = Span(region.start, place.start(suite.body[last + 1]))
+        # the line that is left empty goes when the fences are drawn
+        builder.add(delta, span, pieces, touched=region, indent=suite.indent)
 
 
 # ---- expr -----------------------------------------------------------------------------------------------------------
@@ -431,29 +282,4 @@ def expression(builder: Builder, delta: Delta) -> None:
     for match in builder.select(delta, delta.expr, "expression"):
         node = match.nodes[0]
         assert isinstance(node, ast.expr)
-        statement = enclosing_statement(builder.symbol, node)
-        pieces = expression_pieces(builder.file, statement, node, delta.with_, match.span)
-        builder.add(delta, match.span, pieces, touched=match.span)
-
-
-def enclosing_statement(symbol: Symbol, node: ast.AST) -> ast.stmt:
-    """The innermost statement around `node` that can be parsed on its own (an `elif` is its chain's first `if`)."""
-    best: ast.stmt | None = None
-    stack: list[tuple[ast.AST, ast.stmt]] = [(n, n) for n in symbol.nodes]
-    while stack:
-        current, statement = stack.pop()
-        if current is node:
-            best = statement
-            break
-        for child in ast.iter_child_nodes(current):
-            standalone = isinstance(child, ast.stmt) and not _is_elif(symbol.file, child)
-            stack.append((child, child if standalone and isinstance(child, ast.stmt) else statement))
-    assert best is not None
-    return best
-
-
-def _is_elif(file: SourceFile, node: ast.stmt) -> bool:
-    if not isinstance(node, ast.If):
-        return False
-    start = file.offset(node.lineno, node.col_offset)
-    return file.data[start : start + 4] == b"elif"
+        builder.swap(delta, node, match.span, delta.with_, match.span)

@@ -1,31 +1,44 @@
-"""Statements as places in the text: insertion points, whole-statement regions, one-line suites."""
+"""Statements as places in the text: where they start and end, what stands between them, where code can be put."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from afd_patchkit.source.locate import first_line
+from afd_patchkit.delta.pattern_search import start_of
 from afd_patchkit.source.text import SourceFile, Span
-from afd_patchkit.source.tokens import significant, tokens
+from afd_patchkit.source.tokens import significant, tokens, tokens_in
 
 INDENT = "    "
 
 
+def indent_of(line: str) -> str:
+    """The indentation of a line as Python counts it: white space behind the last form feed."""
+    return line[: len(line) - len(line.lstrip(" \t\f"))].rpartition("\f")[2]
+
+
+def width(indent: str) -> int:
+    """Columns of an indentation; only for comparing indentations of one file."""
+    return len(indent.expandtabs(8))
+
+
 @dataclass(frozen=True)
 class Place:
-    """A file and the arithmetic on its statements."""
+    """A file and the arithmetic on its statements.
+
+    Attributes:
+        file: the file.
+        ranges: line ranges (1-based, inclusive) that nothing may reach out of, such as a symbol's; none for the whole file.
+    """
 
     file: SourceFile
+    ranges: tuple[tuple[int, int], ...] = ()
 
     def start(self, node: ast.stmt) -> int:
         """Offset of the statement's first character, decorators included (at their `@`)."""
-        line = first_line(node)
-        if line == node.lineno and not getattr(node, "decorator_list", None):
-            return self.file.offset(node.lineno, node.col_offset)
-        begin = self.file.starts[line - 1]
-        return begin + len(self.line_indent(begin).encode())
+        return start_of(node, self.file)
 
     def line_start(self, offset: int) -> int:
         """Offset of the start of the line of `offset`."""
@@ -39,75 +52,140 @@ class Place:
         return len(self.file.data)
 
     def line_indent(self, offset: int) -> str:
-        """White space at the start of the line of `offset`."""
-        start = self.line_start(offset)
-        line = self.file.data[start : self.line_end(offset)].decode()
-        return line[: len(line) - len(line.lstrip(" \t\f"))]
+        """Indentation of the line of `offset`."""
+        return indent_of(self.file.data[self.line_start(offset) : self.line_end(offset)].decode())
 
-    def starts_line(self, node: ast.stmt) -> bool:
-        """Whether nothing but white space stands before the statement on its line."""
-        start = self.start(node)
-        return not self.file.data[self.line_start(start) : start].strip()
+    def starts_line(self, offset: int) -> bool:
+        """Whether nothing but white space stands before `offset` on its line."""
+        return not self.file.data[self.line_start(offset) : offset].strip()
 
-    def end(self, node: ast.stmt) -> int:
-        """Offset behind the statement, with the comment that follows it on its last line."""
+    def end(self, node: ast.stmt, indent: str | None = None) -> int:
+        """Offset behind the statement and what belongs to it.
+
+        That is a semicolon that separates nothing, a comment on its last line, and the comment lines below that are indented
+        deeper than it: those of its block.
+
+        Args:
+            node: the statement.
+            indent: deeper than this; the statement's own indentation by default.
+        """
         end = self.file.node_span(node).end
-        rest = self.file.data[end : self.line_end(end)].decode()
-        stripped = rest.lstrip(" \t\f")
-        if stripped.startswith(";") and not stripped[1:].strip():
-            return self.line_end(end)  # a semicolon that separates nothing belongs to the statement
-        return self.line_end(end) if not stripped or stripped.startswith("#") else end
+        stop = self.line_end(end)
+        rest = self.file.data[end:stop].decode().lstrip(" \t\f")
+        rest = rest.removeprefix(";").lstrip(" \t\f")
+        if rest and not rest.startswith("#"):
+            return end
+        least = width(self.column(node) if indent is None else indent)
+        last = self._last_line(self.file.line_of(end))
+        for line in range(self.file.line_of(end) + 1, last + 1):
+            text = self.file.lines(line, line)[0]
+            if not text.strip():
+                continue
+            if not text.lstrip(" \t\f").startswith("#") or width(indent_of(text)) <= least:
+                break
+            stop = self.line_end(self.file.offset(line))
+        return stop
 
-    def ends_line(self, node: ast.stmt) -> bool:
-        """Whether nothing but a comment follows the statement on its last line."""
-        return self.end(node) == self.line_end(self.end(node)) and not self._followed(node)
-
-    def _followed(self, node: ast.stmt) -> bool:
-        end = self.file.node_span(node).end
-        rest = self.file.data[end : self.line_end(end)].decode().strip()
-        return bool(rest) and not rest.startswith("#") and rest.rstrip(" \t") != ";"
+    def _last_line(self, line: int) -> int:
+        return next((last for first, last in self.ranges if first <= line <= last), self.file.line_count)
 
     def region(self, nodes: Sequence[ast.stmt]) -> Span:
-        """Bytes of a run of statements, from the first one's first character to the end of the last one's line."""
+        """Bytes of a run of statements, from the first one's first character to the end of the last one (see `end`)."""
         return Span(self.start(nodes[0]), self.end(nodes[-1]))
 
     def column(self, node: ast.stmt) -> str:
         """Indentation of the statement's line."""
         return self.line_indent(self.start(node))
 
-    def before(self, body: Sequence[ast.stmt], index: int, owner: ast.AST) -> int:
-        """Insertion point before a statement: above the comment lines that stand directly over it."""
-        point = self.start(body[index])
-        if index:
-            floor = body[index - 1].end_lineno or 0
-        else:
-            floor = self.file.line_of(self.colon(owner, body) - 1) if not isinstance(owner, ast.Module) else 0
-        for line in range(self.file.line_of(point) - 1, floor, -1):
-            text = self.file.lines(line, line)[0]
-            stripped = text.lstrip(" \t\f")
-            if not stripped.startswith("#"):
-                break
-            point = self.file.starts[line - 1] + len(text.encode()) - len(stripped.encode())
-        return point
-
     def colon(self, owner: ast.AST, body: Sequence[ast.stmt]) -> int:
         """Offset behind the colon that opens `body`, a suite of `owner`."""
         start = self.start(body[0])
-        found = tokens(self.file, getattr(owner, "lineno", 1), self.file.line_of(start))
+        found = tokens(self.file, header_line(owner), self.file.line_of(start))
         return [t.span.end for t in significant(found) if t.text == ":" and t.span.end <= start][-1]
 
-    def one_line_suite(self, owner: ast.AST, body: Sequence[ast.stmt]) -> int | None:
-        """Offset behind the colon when the suite stands on its header's line; None for a block."""
-        start = self.start(body[0])
-        if self.starts_line(body[0]) and not self._continued(start):
-            return None
-        colon = self.colon(owner, body)
-        between = self.file.data[colon:start].decode().replace("\\\n", "")
-        return None if between.strip() or "\n" in between else colon
+    def suite(self, owner: ast.AST, body: Sequence[ast.stmt]) -> Suite:
+        """The statement list `body` of `owner`."""
+        return Suite(self, owner, body)
 
-    def _continued(self, offset: int) -> bool:
-        line = self.line_start(offset)
-        return line >= 2 and self.file.data[line - 2 : line] == b"\\\n"
+
+@dataclass(frozen=True, eq=False)
+class Suite:
+    """A list of statements of one block, and the lines it stands on."""
+
+    place: Place
+    owner: ast.AST
+    body: Sequence[ast.stmt]
+
+    @cached_property
+    def opening(self) -> int | None:
+        """Offset behind the colon that opens it; None where no colon does (a module's or symbol's own statements)."""
+        if isinstance(self.owner, ast.Module) or not any(self.body is suite for suite in _suites(self.owner)):
+            return None
+        return self.place.colon(self.owner, self.body)
+
+    @cached_property
+    def inline(self) -> bool:
+        """Whether it stands on its header's line."""
+        return self.opening is not None and not self.own_line(0)
+
+    @cached_property
+    def indent(self) -> str:
+        """Indentation of its statements once they stand on lines of their own."""
+        if not self.inline:
+            return self.place.column(self.body[0])
+        header = self.place.line_indent(self.place.file.offset(header_line(self.owner)))
+        return header + ("\t" if header.endswith("\t") else INDENT)
+
+    def gap(self, index: int) -> Span | None:
+        """What stands between statement `index` and the one before it (or the colon); None if there is neither."""
+        start = self.place.start(self.body[index])
+        if index:
+            return Span(self.place.file.node_span(self.body[index - 1]).end, start)
+        return None if self.opening is None else Span(self.opening, start)
+
+    def own_line(self, index: int) -> bool:
+        """Whether statement `index` starts a line (a line that a backslash continues is the same line)."""
+        gap = self.gap(index)
+        if gap is None:
+            return True
+        return any(t.kind in ("newline", "nl") for t in tokens_in(self.place.file, gap))
+
+    def before(self, index: int) -> int:
+        """Insertion point before statement `index`: above the comment lines that stand directly over it.
+
+        Only comments with the statement's indentation are its own; others belong to the block above.
+        """
+        file, place = self.place.file, self.place
+        point = place.start(self.body[index])
+        gap = self.gap(index)
+        floor = file.line_of(gap.start) if gap else place.file.line_of(point) - 1
+        for line in range(file.line_of(point) - 1, floor, -1):
+            text = file.lines(line, line)[0]
+            if not text.lstrip(" \t\f").startswith("#") or indent_of(text) != self.indent:
+                break
+            point = file.offset(line, len(text.encode()) - len(text.lstrip(" \t\f").encode()))
+        return point
+
+    def behind(self, index: int) -> int:
+        """Insertion point behind statement `index` when the next one starts a line of its own."""
+        return self.place.end(self.body[index])
+
+    def region(self, first: int, last: int) -> Span:
+        """Bytes of statements `first` to `last`: up to the end of the line where nothing else stands on it."""
+        shared = last + 1 < len(self.body) and not self.own_line(last + 1)
+        end = self.place.file.node_span(self.body[last]).end if shared else self.place.end(self.body[last])
+        return Span(self.place.start(self.body[first]), end)
+
+
+def _suites(owner: ast.AST) -> list[object]:
+    return [getattr(owner, name, None) for name in ("body", "orelse", "finalbody")]
+
+
+def header_line(node: ast.AST) -> int:
+    """The line that a statement or clause starts on."""
+    if isinstance(node, ast.match_case):
+        return node.pattern.lineno
+    return int(getattr(node, "lineno", 1))
 
 
 def docstring_of(body: Sequence[ast.stmt]) -> ast.stmt | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from afd_patchkit.delta.buffer import indent_code
+from afd_patchkit.delta.buffer import string_lines
 from afd_patchkit.delta.edits import Keep, Piece
+from afd_patchkit.delta.place import width
+from afd_patchkit.delta.trees import filled, same
 from afd_patchkit.errors import DeltaError, ManifestError
 from afd_patchkit.manifest.model import Code
 from afd_patchkit.review.finding import finding
-from afd_patchkit.source.text import SourceFile, Span, Text
+from afd_patchkit.source.fstrings import correct_positions
+from afd_patchkit.source.text import SourceFile, Span, Text, parse_quietly
 
 UPSTREAM = "__upstream__"
 
@@ -22,39 +24,66 @@ class Held:
     """Upstream text that a placeholder stands for.
 
     Attributes:
+        file: where it stands.
         span: bytes of the file, behind the indentation of the first line.
         indent: indentation of its first line upstream.
         node: the expression, when it is one; statements otherwise.
+        value: for a single expression statement its expression, which may be used inside others.
+        whole: the statements are a whole block.
     """
 
+    file: SourceFile
     span: Span
     indent: str
     node: ast.expr | None = None
+    value: ast.expr | None = None
+    whole: bool = False
+
+    @property
+    def expression(self) -> ast.expr | None:
+        """What it is inside an expression."""
+        return self.node or self.value
 
 
-def parse_code(code: Code, text: str | None = None, *, mode: str = "exec") -> ast.AST:
+def parse_code(code: Code, text: str | None = None, *, skip: int = 0) -> ast.Module:
     """Parse delta code.
+
+    Args:
+        code: the code.
+        text: what is parsed, when it is not `code.text`.
+        skip: number of lines in front of the code that are not the manifest's.
 
     Raises:
         ManifestError: a syntax error, at its place in the manifest (PK020).
     """
-    source = code.text if text is None else text
     try:
-        return ast.parse(source.strip("\n") if mode == "exec" else f"({source}\n)", mode=mode)
+        return parse_quietly(code.text.strip("\n") if text is None else text)
     except SyntaxError as error:
-        line = max(1, (error.lineno or 1))
+        blank = len(code.text) - len(code.text.lstrip("\n"))
+        line = max(1, (error.lineno or 1) - skip + blank)
         raise ManifestError(
             finding(
                 "PK020",
                 f"delta code is not Python: {error.msg}",
-                manifest=code.at(line, max(1, error.offset or 1)),
+                manifest=code.at(min(line, code.text.count("\n") + 1), max(1, error.offset or 1)),
                 help="Correct the code; it must parse on its own once placeholders are names.",
             )
         ) from error
 
 
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A placeholder in the code: its bytes, what it stands for, the white space in front of its line."""
+
+    name: str
+    span: Span
+    item: Held
+    statement: bool
+    column: str
+
+
 def statement_pieces(
-    code: Code, held: Mapping[str, Held], indent: str, *, text: str | None = None, prefix: str = ""
+    code: Code, held: Mapping[str, Held], indent: str, *, prefix: str = "", shift: bool = False
 ) -> tuple[Piece, ...]:
     """Pieces of statement code; every line but the first is put behind `indent`.
 
@@ -62,42 +91,150 @@ def statement_pieces(
         code: the code as written in the manifest.
         held: placeholders and what they stand for.
         indent: indentation of the place.
-        text: the code itself, when it is not `code.text` (clause code).
-        prefix: a line put before the code so that it parses (clause code), not emitted.
+        prefix: lines put before the code so that it parses (clause code), not emitted.
+        shift: the code parses only one column to the right (`case` clauses).
+
+    Raises:
+        ManifestError: the code does not parse (PK020).
+        DeltaError: a placeholder is used where its text cannot stand (PK212).
     """
-    source = (code.text if text is None else text).strip("\n").rstrip()
-    whole = Text((prefix + source).encode())
-    tree = parse_code(code, prefix + source)
-    skip = len(prefix.encode())
+    source = code.text.strip("\n").rstrip()
+    plain = Text(source.encode())
+    frozen = string_lines(source)
+    rows = source.split("\n")
+    moved = [shift and bool(row.strip()) and number not in frozen for number, row in enumerate(rows, 1)]
+    shifted = "\n".join(" " + row if move else row for row, move in zip(rows, moved, strict=True))
+    skip = prefix.count("\n")
+    tree = parse_code(code, prefix + shifted, skip=skip)
+    correct_positions(tree, Text((prefix + shifted).encode()))
+    alone = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    slots: list[_Slot] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in held:
+            line = node.lineno - skip
+            start = plain.offset(line, node.col_offset - moved[line - 1])
+            span = Span(start, start + (node.end_col_offset or 0) - node.col_offset)
+            row = rows[line - 1]
+            item = held[node.id]
+            is_statement = id(node) in alone and item.node is None
+            slots.append(_Slot(node.id, span, item, is_statement, row[: len(row) - len(row.lstrip())]))
+    slots.sort(key=lambda s: s.span)
+    for slot in slots:
+        _check(code, plain, slot)
+    bare = _bare(plain, slots, prefix, shift)
     pieces: list[Piece] = []
-    at = skip
-    for node, is_statement in _placeholders(tree, held):
-        span = whole.node_span(node)
-        pieces.append(indent_code(whole.slice(Span(at, span.start)), indent, first=False, open_end=True))
-        line = whole.lines(node.lineno, node.lineno)[0]
-        column = line[: len(line) - len(line.lstrip())]
-        item = held[node.id]
-        if is_statement and item.node is not None:
-            raise DeltaError(
-                finding("PK212", f"`{node.id}` stands for an expression, but is used as a statement", manifest=code.position)
-            )
-        pieces.append(Keep(item.span, item.indent, indent + column))
-        at = span.end
-    pieces.append(indent_code(whole.slice(Span(at, len(whole.data))), indent, first=False))
+    at = 0
+    for slot, naked in zip(slots, bare, strict=True):
+        pieces.append(indented(plain, Span(at, slot.span.start), indent, frozen))
+        pieces += _kept(slot, indent + slot.column, naked)
+        at = slot.span.end
+    pieces.append(indented(plain, Span(at, len(plain.data)), indent, frozen))
     return tuple(piece for piece in pieces if piece != "")
 
 
-def _placeholders(tree: ast.AST, held: Mapping[str, Held]) -> list[tuple[ast.Name, bool]]:
-    """Placeholder names in source order, and whether each is a statement of its own."""
-    alone = {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Name)
-    }
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in held]
-    found.sort(key=lambda n: (n.lineno, n.col_offset))
-    return [(node, id(node) in alone) for node in found]
+def _check(code: Code, plain: Text, slot: _Slot) -> None:
+    line = plain.line_of(slot.span.start)
+    before = plain.slice(Span(plain.starts[line - 1], slot.span.start))
+    after = plain.lines(line, line)[0][len(before) + len(slot.name) :].strip()
+    problem = None
+    if slot.statement and (before.strip() or (after and not after.startswith("#"))):
+        problem = f"`{slot.name}` stands for statements and must be on a line of its own"
+    elif not slot.statement and slot.item.expression is None:
+        problem = f"`{slot.name}` stands for statements and cannot be part of an expression"
+    if problem:
+        where = code.at(line + len(code.text) - len(code.text.lstrip("\n")), len(before) + 1)
+        help_ = "To use a piece of the statement inside an expression, name it in `parts`, or use `expr`."
+        raise DeltaError(finding("PK212", problem, manifest=where, help=help_))
 
 
-def expression_pieces(file: SourceFile, statement: ast.stmt, node: ast.expr, code: Code, span: Span) -> tuple[Piece, ...]:
+def _kept(slot: _Slot, indent: str, naked: bool) -> list[Piece]:
+    item = slot.item
+    if slot.statement:
+        return [Keep(item.span, item.indent, indent, width(item.indent), item.whole)]
+    expression = item.expression
+    assert expression is not None
+    span = item.span if item.node is not None else item.file.node_span(expression)
+    keep = Keep(span, item.indent, indent)
+    return [keep] if naked else ["(", keep, ")"]
+
+
+def _bare(plain: Text, slots: Sequence[_Slot], prefix: str, shift: bool) -> list[bool]:
+    """Which kept expressions need no parentheses; proved by parsing the code with them in it."""
+    bare = [slot.statement for slot in slots]
+    values = {slot.name: slot.item.expression for slot in slots if not slot.statement}
+    if not values:
+        return bare
+
+    def parsed(naked: Sequence[bool]) -> ast.Module | None:
+        out, at = prefix, 0
+        for slot, one in zip(slots, naked, strict=True):
+            out += plain.slice(Span(at, slot.span.start))
+            if slot.statement:
+                out += slot.name
+            else:
+                text = _expression_text(slot)
+                out += text if one else f"({text})"
+            at = slot.span.end
+        out += plain.slice(Span(at, len(plain.data)))
+        if shift:
+            out = prefix + "\n".join(" " + row for row in out[len(prefix) :].split("\n"))
+        try:
+            return parse_quietly(out)
+        except SyntaxError:
+            return None
+
+    wanted = parsed([slot.statement for slot in slots])
+    if wanted is None:  # strings in `case` code, or text that stands in no brackets: keep the parentheses
+        return bare
+    for index, slot in enumerate(slots):
+        if not slot.statement:
+            trial = [*bare[:index], True, *bare[index + 1 :]]
+            found = parsed(trial)
+            if found is not None and same(found, wanted):
+                bare = trial
+    return bare
+
+
+def _expression_text(slot: _Slot) -> str:
+    item = slot.item
+    expression = item.expression
+    assert expression is not None
+    return item.file.slice(item.span if item.node is not None else item.file.node_span(expression))
+
+
+def indented(plain: Text, span: Span, indent: str, frozen: frozenset[int] = frozenset()) -> str:
+    """The text of `span` with `indent` in front of every line that starts in it, the first of all and blank ones aside.
+
+    Args:
+        plain: the whole code.
+        span: a part of it.
+        indent: white space.
+        frozen: numbers of the lines that begin inside a string.
+    """
+    out: list[str] = []
+    for number in range(plain.line_of(span.start), plain.line_of(max(span.start, span.end)) + 1):
+        start = plain.starts[number - 1]
+        stop = plain.starts[number] if number < len(plain.starts) else len(plain.data)
+        part = plain.slice(Span(max(start, span.start), min(stop, span.end))) if start <= span.end else ""
+        fresh = start >= span.start and number > 1 and number not in frozen
+        if fresh and plain.data[start:stop].strip() and (part or start == span.end):
+            out.append(indent)
+        out.append(part)
+    return "".join(out)
+
+
+# ---- expressions ----------------------------------------------------------------------------------------------------
+
+
+def expression_pieces(
+    file: SourceFile,
+    statement: ast.stmt,
+    node: ast.expr,
+    code: Code,
+    span: Span,
+    *,
+    inner: tuple[str, ast.expr] | None = None,
+) -> tuple[Piece, ...]:
     """Pieces that replace expression `node` by `code`, with the fewest parentheses that keep the meaning.
 
     The choice is proved, not guessed: the statement is parsed with the new text and compared with upstream's tree in
@@ -109,18 +246,17 @@ def expression_pieces(file: SourceFile, statement: ast.stmt, node: ast.expr, cod
         node: the expression that is replaced.
         code: the new expression; `__upstream__` is the old one.
         span: bytes of the old expression.
+        inner: text and tree that stand for the old expression when another delta changes it too.
+
+    Raises:
+        DeltaError: the new expression cannot stand there (PK213).
     """
-    source = code.text.strip()
-    tree = parse_code(code, source, mode="eval")
-    assert isinstance(tree, ast.Expression)
-    wanted = ast.dump(_substituted(statement, node, tree.body))
-    start = file.starts[file.line_of(span.start) - 1]
-    line = file.data[start : span.start].decode()
-    indent = line[: len(line) - len(line.lstrip())]
-    for outer, inner in ((False, False), (False, True), (True, False), (True, True)):
-        pieces = _expression_template(source, span, indent, inner=inner, outer=outer)
-        text = "".join(piece if isinstance(piece, str) else file.slice(span) for piece in pieces)
-        if _parses_to(file, statement, span, text, wanted):
+    text, tree = inner or (file.slice(span), node)
+    wanted = filled(statement, {id(node): new_tree(code, tree)})
+    indent = _indent_at(file, span.start)
+    for outer, inside in ((False, False), (False, True), (True, False), (True, True)):
+        pieces = _expression_template(code, span, indent, inside=inside, outer=outer)
+        if _parses_to(file, statement, span, text_of(pieces, text), wanted):
             return pieces
     raise DeltaError(
         finding(
@@ -128,103 +264,92 @@ def expression_pieces(file: SourceFile, statement: ast.stmt, node: ast.expr, cod
             "the new expression cannot stand where the old one stood",
             manifest=code.position,
             upstream=file.position(span.start),
+            details=(f"old: {_line(file.slice(span))}", f"new: {_line(code.text)}"),
             help="Use `replace:` on the whole statement.",
         )
     )
 
 
-def _expression_template(source: str, span: Span, indent: str, *, inner: bool, outer: bool) -> tuple[Piece, ...]:
+def text_of(pieces: Sequence[Piece], kept: str) -> str:
+    """The text of an expression's pieces, with `kept` for what they keep."""
+    return "".join(piece if isinstance(piece, str) else kept for piece in pieces)
+
+
+def new_tree(code: Code, old: ast.expr) -> ast.expr:
+    """The tree of `code` with `old` for its placeholder."""
+    value = _expression(code).body
+    names = {id(n): old for n in ast.walk(value) if isinstance(n, ast.Name) and n.id == UPSTREAM}
+    return filled(value, names)
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 80 else line[:77] + "..."
+
+
+def _indent_at(file: SourceFile, offset: int) -> str:
+    start = file.starts[file.line_of(offset) - 1]
+    line = file.data[start : file.starts[file.line_of(offset)] if file.line_of(offset) < len(file.starts) else None].decode()
+    return line[: len(line) - len(line.lstrip(" \t\f"))].rpartition("\f")[2]
+
+
+def _source(code: Code) -> str:
+    return code.text.strip()
+
+
+def _expression(code: Code) -> ast.Expression:
+    try:
+        return ast.parse(f"({_source(code)}\n)", mode="eval")
+    except SyntaxError as error:
+        raise ManifestError(
+            finding(
+                "PK020",
+                f"delta code is not an expression: {error.msg}",
+                manifest=code.at(min(max(1, error.lineno or 1), code.text.count("\n") + 1), max(1, (error.offset or 2) - 1)),
+                help="Write one expression.",
+            )
+        ) from error
+
+
+def _expression_template(code: Code, span: Span, indent: str, *, inside: bool, outer: bool) -> tuple[Piece, ...]:
+    source = _source(code)
     text = Text(f"({source}\n)".encode())
-    tree = ast.parse(text.text, mode="eval")
+    tree = _expression(code)
+    correct_positions(tree, text)
+    frozen = string_lines(text.text)
     keep = Keep(span, indent, indent)
     pieces: list[Piece] = ["("] if outer else []
-    at = 1
+    at, end = 1, len(text.data) - 2
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == UPSTREAM]
     for node in sorted(names, key=lambda n: (n.lineno, n.col_offset)):
         here = text.node_span(node)
-        pieces += [indent_code(text.slice(Span(at, here.start)), indent, first=False, open_end=True)]
-        pieces += ["(", keep, ")"] if inner else [keep]
+        pieces += [indented(text, Span(at, here.start), indent, frozen)]
+        pieces += ["(", keep, ")"] if inside else [keep]
         at = here.end
-    pieces.append(indent_code(text.slice(Span(at, len(text.data) - 2)), indent, first=False))
+    pieces.append(indented(text, Span(at, end), indent, frozen))
     if outer:
-        pieces.append(")")
+        last = text.lines(text.line_count - 1, text.line_count - 1)[0]
+        pieces.append(f"\n{indent})" if "#" in last else ")")  # behind a comment the bracket needs a line of its own
     return tuple(piece for piece in pieces if piece != "")
 
 
-
-
-class _Fill(ast.NodeTransformer):
-    def __init__(self, value: ast.expr) -> None:
-        self.value = value
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return copy.deepcopy(self.value) if node.id == UPSTREAM else node
-
-
-def _substituted(statement: ast.stmt, node: ast.expr, new: ast.expr) -> ast.stmt:
-    """A copy of `statement` with `node` replaced by `new`, whose placeholders are `node`."""
-    filled = _Fill(node).visit(copy.deepcopy(new))
-    marked = _path_to(statement, node)
-    twin = copy.deepcopy(statement)
-    target: ast.AST = twin
-    for field_name, index in marked[:-1]:
-        target = _step(target, field_name, index)
-    field_name, index = marked[-1]
-    if index is None:
-        setattr(target, field_name, filled)
-    else:
-        getattr(target, field_name)[index] = filled
-    return twin
-
-
-def _step(node: ast.AST, field_name: str, index: int | None) -> ast.AST:
-    value = getattr(node, field_name)
-    result: ast.AST = value if index is None else value[index]
-    return result
-
-
-def _path_to(root: ast.AST, node: ast.AST) -> list[tuple[str, int | None]]:
-    for field_name, value in ast.iter_fields(root):
-        for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if child is node:
-                return [(field_name, index)]
-            if isinstance(child, ast.AST):
-                path = _path_to(child, node)
-                if path:
-                    return [(field_name, index), *path]
-    return []
-
-
-def _parses_to(file: SourceFile, statement: ast.stmt, span: Span, text: str, wanted: str) -> bool:
-    whole = Span(file.starts[_first(statement) - 1], file.node_span(statement).end)
-    data = file.data
-    start = whole.start
-    prefix = data[start : file.node_span(statement).start].decode() if _first(statement) == statement.lineno else ""
-    if prefix.strip():  # another statement stands before it on the line
-        start = file.node_span(statement).start
-    new = data[start : span.start].decode() + text + data[span.end : whole.end].decode()
-    wrapped = f"if 1:\n{new}\n" if new[:1] in (" ", "\t") else new
+def _parses_to(file: SourceFile, statement: ast.stmt, span: Span, text: str, wanted: ast.AST) -> bool:
+    first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
+    own = file.node_span(statement)
+    start = file.starts[first - 1]
+    if first == statement.lineno and file.data[start : own.start].decode().strip():
+        start = own.start  # another statement or a header stands before it on the line
+    new = file.data[start : span.start].decode() + text + file.data[span.end : own.end].decode()
+    lead = len(new) - len(new.lstrip(" \t\f"))
+    new = new[:lead].rpartition("\f")[2] + new[lead:]
+    wrapped = new[:1] in (" ", "\t")
     try:
-        tree = ast.parse(wrapped)
-    except SyntaxError:
+        body = parse_quietly(f"if 1:\n{new}\n" if wrapped else new).body
+    except (SyntaxError, ValueError):
         return False
-    found = tree.body[0]
-    if wrapped is not new:
-        assert isinstance(found, ast.If)
-        found = found.body[0]
-    return _same(found, wanted)
-
-
-def _same(found: ast.stmt, wanted: str) -> bool:
-    """Equality up to load/store contexts, which a substituted tree does not carry."""
-    return _plain(ast.dump(found)) == _plain(wanted)
-
-
-def _plain(dump: str) -> str:
-    for context in ("Load()", "Store()", "Del()"):
-        dump = dump.replace(f", ctx={context}", "").replace(f"ctx={context}", "")
-    return dump
-
-
-def _first(statement: ast.stmt) -> int:
-    return min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
+    if wrapped:
+        assert isinstance(body[0], ast.If)
+        if len(body) != 1 or body[0].orelse:
+            return False
+        body = body[0].body
+    return len(body) == 1 and same(body[0], wanted)

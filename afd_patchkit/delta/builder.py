@@ -1,0 +1,247 @@
+"""Collects the edits of one entry while its deltas are worked through."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from afd_patchkit.delta.buffer import Buffer
+from afd_patchkit.delta.edits import Edit, Keep, Piece
+from afd_patchkit.delta.patterns import Match, Window, compile_pattern, find_ranges, select
+from afd_patchkit.delta.place import Place, Suite, width
+from afd_patchkit.delta.template import UPSTREAM, expression_pieces, new_tree, text_of
+from afd_patchkit.errors import DeltaError
+from afd_patchkit.manifest.model import Code, Delta, Pattern, Range, Take
+from afd_patchkit.review.finding import finding
+from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.text import SourceFile, Span
+
+
+@dataclass
+class Builder:
+    """Collects the edits of one entry.
+
+    Attributes:
+        symbol: the pristine symbol.
+        entry: `module.py::name`, for findings.
+        taker: renders the text of a `take:`.
+        edits: what has been built so far.
+        matches: per delta name, the anchors found (for the lock).
+        rebind: names the deltas declare to mean something else.
+        parents: ids of the wrapping edits whose nested deltas are being built, outermost first.
+        windows: where the patterns of nested deltas are searched; None for the whole symbol.
+        starred: a delta has added the `*` of keyword-only parameters.
+    """
+
+    symbol: Symbol
+    entry: str
+    taker: Callable[[Take], Buffer] | None = None
+    edits: list[Edit] = field(default_factory=list)
+    matches: dict[str, list[Match]] = field(default_factory=dict)
+    rebind: dict[str, Code] = field(default_factory=dict)
+    parents: list[int] = field(default_factory=list)
+    windows: Sequence[Window] | None = None
+    starred: bool = False
+    _broken: set[int] = field(default_factory=set)
+    _removed: dict[int, set[int]] = field(default_factory=dict)
+    _swaps: dict[Span, list[tuple[int, Code]]] = field(default_factory=dict)
+    _added: dict[int, list[tuple[Edit, str, bool]]] = field(default_factory=dict)
+
+    @property
+    def file(self) -> SourceFile:
+        """The symbol's file."""
+        return self.symbol.file
+
+    @property
+    def place(self) -> Place:
+        """Statement arithmetic on that file, kept inside the symbol."""
+        return Place(self.symbol.file, self.symbol.line_ranges)
+
+    def add(
+        self,
+        delta: Delta,
+        span: Span,
+        pieces: Sequence[Piece],
+        *,
+        touched: Span | None = None,
+        order: tuple[int, int] = (0, 0),
+        indent: str | None = None,
+        part: bool = False,
+    ) -> Edit:
+        """Record an edit of `delta`; `indent` is that of the statements it replaces or adds."""
+        edit = Edit(
+            id=len(self.edits),
+            span=span,
+            pieces=tuple(pieces),
+            delta=delta.name,
+            operation=delta.operation,
+            order=order,
+            width=None if indent is None else width(indent),
+            part=part,
+            parent=self.parents[-1] if self.parents else None,
+            touched=touched,
+            where=delta.where,
+        )
+        self.edits.append(edit)
+        return edit
+
+    # ---- finding the place ------------------------------------------------------------------------------------------
+
+    def select(self, delta: Delta, code: Code, kind: str = "statements") -> list[Match]:
+        """The matches of a pattern of `delta`, narrowed and counted as it says."""
+        found = select(
+            compile_pattern(code, "expression" if kind == "expression" else "statements"),
+            self.symbol,
+            within=delta.within,
+            next_to=delta.next_to,
+            nth=delta.nth,
+            count=delta.count,
+            entry=self.entry,
+            delta=delta.name,
+            windows=self.windows,
+        )
+        self.matches.setdefault(delta.name, []).extend(found)
+        return found
+
+    def statements(self, delta: Delta, pattern: Pattern) -> list[Match]:
+        """Matches of a statement pattern or range."""
+        if not isinstance(pattern, Range):
+            return self.select(delta, pattern)
+        found = find_ranges(
+            pattern,
+            self.symbol,
+            within=delta.within,
+            next_to=delta.next_to,
+            nth=delta.nth,
+            count=delta.count,
+            entry=self.entry,
+            delta=delta.name,
+            windows=self.windows,
+        )
+        self.matches.setdefault(delta.name, []).extend(found)
+        return found
+
+    def fail(
+        self,
+        code: str,
+        message: str,
+        delta: Delta,
+        *,
+        help: str | None = None,
+        at: int | None = None,
+        details: tuple[str, ...] = (),
+    ) -> DeltaError:
+        """A `DeltaError` at this delta."""
+        return DeltaError(
+            finding(
+                code,
+                message,
+                entry=self.entry,
+                delta=delta.name,
+                manifest=delta.where,
+                upstream=self.symbol.position if at is None else self.file.position(at),
+                help=help,
+                details=details,
+            )
+        )
+
+    # ---- lines ------------------------------------------------------------------------------------------------------
+
+    def alone(self, suite: Suite, index: int) -> bool:
+        """Whether statement `index` stands at the start of a line, upstream or by what has been built."""
+        gap = suite.gap(index)
+        return gap is None or suite.own_line(index) or gap.start in self._broken
+
+    def break_lines(self, delta: Delta, suite: Suite, *indices: int) -> None:
+        """Give statements lines of their own; all statements of a suite that stands on its header's line.
+
+        One edit for each gap between statements, so that the statements themselves stay untouched.
+        """
+        for index in range(len(suite.body)) if suite.inline else indices:
+            gap = suite.gap(index) if index < len(suite.body) else None
+            if gap is not None and not self.alone(suite, index):
+                self._broken.add(gap.start)
+                self.add(delta, gap, ["\n" + suite.indent], touched=gap)
+
+    def kept(self, point: int, otherwise: int) -> int:
+        """`point`, or `otherwise` when only that lies in what the wrapping delta keeps."""
+        if not self.parents:
+            return point
+        keeps = [p.span for p in self.edits[self.parents[-1]].pieces if isinstance(p, Keep)]
+        here, there = Span(point, point), Span(otherwise, otherwise)
+        return otherwise if not any(k.contains(here) for k in keeps) and any(k.contains(there) for k in keeps) else point
+
+    def empties(self, suite: Suite, first: int, last: int) -> bool:
+        """Note that statements `first` to `last` go; whether nothing is left of their suite then."""
+        gone = self._removed.setdefault(id(suite.body), set())
+        gone.update(range(first, last + 1))
+        return len(gone) == len(suite.body)
+
+    # ---- pieces of statements ---------------------------------------------------------------------------------------
+
+    def swap(self, delta: Delta, node: ast.expr, span: Span, code: Code, touched: Span) -> None:
+        """Replace expression `node`, whose bytes are `span`, by `code`.
+
+        Several deltas may change one expression, as long as all but one keep it: the first one stands outermost.
+        """
+        statement = enclosing_statement(self.symbol, node)
+        edit = self.add(delta, span, (), touched=touched)
+        chain = self._swaps.setdefault(span, [])
+        chain.append((edit.id, code))
+        inner: tuple[str, ast.expr] | None = None
+        for number, one in sorted(chain, key=lambda c: (not _keeps(c[1]), c[0]), reverse=True):
+            pieces = expression_pieces(self.file, statement, node, one, span, inner=inner)
+            self.edits[number] = replace(self.edits[number], pieces=pieces)
+            text, tree = inner or (self.file.slice(span), node)
+            inner = text_of(pieces, text), new_tree(one, tree)
+
+    def add_to_empty(
+        self, delta: Delta, point: int, text: str, touched: Span, *, star: bool = False, last: bool = False
+    ) -> None:
+        """Add an item to a list that upstream leaves empty.
+
+        Args:
+            delta: the delta.
+            point: offset behind the opening bracket.
+            text: the item.
+            touched: as for `add`.
+            star: it must stand behind a `*`; such items come behind the plain ones.
+            last: it is `*args` or `**kwargs`.
+        """
+        order = (0, 2 * text.startswith("**") + (star or last))
+        edit = self.add(delta, Span(point, point), (), touched=touched, order=order)
+        items = self._added.setdefault(point, [])
+        items.append((edit, text, star))
+        items.sort(key=lambda i: (i[0].order, i[0].id))
+        opened = False
+        for index, (one, item, starred) in enumerate(items):
+            opening = starred and not opened and not any(_variadic(other) for _, other, _ in items)
+            opened = opened or starred
+            lead = ", " * (index > 0) + "*, " * opening
+            self.edits[one.id] = replace(one, pieces=(lead + item,))
+
+
+def _variadic(text: str) -> bool:
+    return text.startswith("*") and not text.startswith("**")
+
+
+def _keeps(code: Code) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == UPSTREAM for n in ast.walk(new_tree(code, ast.Name(UPSTREAM))))
+
+
+def enclosing_statement(symbol: Symbol, node: ast.AST) -> ast.stmt:
+    """The innermost statement around `node` that can be parsed on its own (an `elif` is its chain's first `if`)."""
+    stack: list[tuple[ast.AST, ast.stmt]] = [(n, n) for n in symbol.nodes]
+    while stack:
+        current, statement = stack.pop()
+        if current is node:
+            return statement
+        for child in ast.iter_child_nodes(current):
+            standalone = isinstance(child, ast.stmt) and not _is_elif(symbol.file, child)
+            stack.append((child, child if standalone and isinstance(child, ast.stmt) else statement))
+    raise AssertionError("the node is not in the symbol")
+
+
+def _is_elif(file: SourceFile, node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and file.data.startswith(b"elif", file.offset(node.lineno, node.col_offset))

@@ -1,0 +1,164 @@
+"""Write a test of deltas as three texts: upstream, the deltas as in a manifest, the expected output."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from afd_patchkit.assemble.verify import check_entry
+from afd_patchkit.delta.apply import Applied, apply_deltas
+from afd_patchkit.errors import PatchkitError
+from afd_patchkit.manifest.load import parse_manifest
+from afd_patchkit.manifest.model import Delta, Entry
+from afd_patchkit.review.finding import Finding
+from afd_patchkit.source.locate import find_symbol
+from afd_patchkit.source.text import SourceFile, load_source
+
+ENTRY = "m.py::f"
+MARKER = "### PATCH"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of a table.
+
+    Attributes:
+        id: names the test.
+        upstream: the module; the symbol is `f` unless `symbol` says otherwise. Bytes are taken as they are.
+        deltas: the list under `deltas:` of a manifest.
+        expected: the whole output.
+        symbol: qualified name of the entry's symbol.
+        donors: modules of the pin `donor`, by dotted name.
+        findings: codes of the findings that do not stop generation.
+    """
+
+    id: str
+    upstream: str | bytes
+    deltas: str
+    expected: str
+    symbol: str = "f"
+    donors: Mapping[str, str] | None = None
+    findings: tuple[str, ...] = ()
+
+
+def table(*cases: Case) -> pytest.MarkDecorator:
+    """Parametrize a test by cases."""
+    return pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in cases])
+
+
+def deltas_of(text: str) -> tuple[Delta, ...]:
+    """The deltas of a manifest whose `deltas:` list is `text`."""
+    listed = textwrap.indent(textwrap.dedent(text).strip("\n"), "      ")
+    manifest = f"schema: 1\nmodule: m.py\nsummary: S.\npin: acme\nentries:\n  - symbol: acme.m:f\n    reason: r\n    deltas:\n{listed}\n"
+    entry = parse_manifest(manifest.encode(), "m.yaml").entries[0]
+    assert isinstance(entry, Entry)
+    return entry.deltas
+
+
+def source(upstream: str | bytes) -> SourceFile:
+    """An upstream module."""
+    raw = upstream if isinstance(upstream, bytes) else textwrap.dedent(upstream).removeprefix("\n").encode()
+    return load_source(raw, pin="acme", path="acme/m.py")
+
+
+def apply(
+    upstream: str | bytes, deltas: str, *, symbol: str = "f", donors: Mapping[str, str] | None = None, indent: str = ""
+) -> Applied:
+    """Apply deltas, and check what must hold for every output."""
+
+    def read(pin: str, module: str) -> SourceFile:
+        assert pin == "donor"
+        text = textwrap.dedent((donors or {})[module]).removeprefix("\n")
+        return load_source(text.encode(), pin=pin, path=module.replace(".", "/") + ".py")
+
+    found = find_symbol(source(upstream), symbol)
+    applied = apply_deltas(found, deltas_of(deltas), entry=ENTRY, marker=MARKER, indent=indent, read=read)
+    check_entry(found, applied.edits, (), applied.buffer, MARKER)
+    assert undo(applied) == found.data
+    return applied
+
+
+def check(case: Case) -> None:
+    """Run one case."""
+    applied = apply(case.upstream, case.deltas, symbol=case.symbol, donors=case.donors)
+    assert applied.buffer.text == textwrap.dedent(case.expected).removeprefix("\n")
+    assert tuple(f.code for f in applied.findings) == case.findings
+
+
+def refused(upstream: str | bytes, deltas: str, *, symbol: str = "f", donors: Mapping[str, str] | None = None) -> Finding:
+    """The one finding that deltas are refused with."""
+    with pytest.raises(PatchkitError) as caught:
+        apply(upstream, deltas, symbol=symbol, donors=donors)
+    (found,) = caught.value.findings
+    return found
+
+
+# ---- undo: an oracle that reads the output's text and the recorded edits, and nothing else of the engine --------------
+
+
+def undo(applied: Applied, text: str | None = None) -> bytes:
+    """Upstream's bytes, from the output's text without its fenced regions and upstream's bytes of the recorded edits.
+
+    What stands outside fences must be upstream's lines, in order; what is missing must be lines that edits touch.
+    """
+    symbol = applied.symbol
+    data = symbol.file.data
+    outside = _outside_fences(applied, applied.buffer.text if text is None else text)
+    upstream: list[bytes] = []
+    touched: list[bool] = []
+    for first, last in symbol.line_ranges:
+        for number in range(first, last + 1):
+            span = symbol.file.line_span(number, number)
+            upstream.append(data[span.start : span.end].removesuffix(b"\n"))
+            touched.append(any(_touches(e.span.start, e.span.end, span.start, span.end, data, e.emitted) for e in applied.edits))
+    lines = [line.removeprefix(symbol.indent).encode() for line in outside]
+    plain = [line.removeprefix(symbol.indent.encode()) for line in upstream]
+    assert _fits(plain, touched, lines), "\n".join(outside)
+    return b"".join(line + b"\n" for line in upstream)
+
+
+def _touches(start: int, end: int, first: int, last: int, data: bytes, emitted: str) -> bool:
+    """Whether an edit changes the line whose bytes are `first` to `last` (newline included)."""
+    if start < end:
+        return start < last and first < end
+    if not first <= start < last:
+        return False
+    left, right = data[first:start].strip(), data[start:last].strip()
+    return bool(left and not emitted.startswith("\n")) or bool(right and not re.search(r"\n[ \t]*$", emitted))
+
+
+def _fits(upstream: list[bytes], touched: list[bool], lines: list[bytes]) -> bool:
+    """Whether `lines` are `upstream`, in order, without some of the touched lines (blank ones aside)."""
+    wanted = [line for line in lines if line.strip()]
+    reached = {0}  # how many of the wanted lines may have been met
+    for line, loose in zip(upstream, touched, strict=True):
+        if not line.strip():
+            continue
+        step = {at + 1 for at in reached if at < len(wanted) and wanted[at] == line}
+        reached = step | (reached if loose else set())
+    return len(wanted) in reached
+
+
+def _outside_fences(applied: Applied, text: str) -> list[str]:
+    opened: list[str] = []
+    seen: list[str] = []
+    out: list[str] = []
+    names = {fence.name for fence in applied.fences}
+    shape = re.compile(rf"[ \t]*# {re.escape(MARKER)} (START|END): (.*)")
+    for line in text.split("\n")[:-1]:
+        found = shape.fullmatch(line)
+        if found and found[2] in names:
+            if found[1] == "START":
+                opened.append(found[2])
+                seen.append(found[2])
+            else:
+                assert opened.pop() == found[2], "fences are not nested"
+        elif not opened:
+            out.append(line)
+    assert not opened, "a fence is open"
+    assert sorted(seen) == sorted(names), "a fence is missing or not unique"
+    return out
