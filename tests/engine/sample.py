@@ -195,7 +195,7 @@ class Sample:
         return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
     def load(self, name: str = "runner", **host: Any) -> ModuleType:
-        """Import a generated module; `host` is what `acme_host` provides. Forgets earlier imports."""
+        """Import a generated module; `host` is what `acme_host` provides. Forgets earlier imports; the fixture restores `sys.path`."""
         for module in [m for m in sys.modules if m.split(".")[0] in ("acme", "generated_acme", "acme_host")]:
             del sys.modules[module]
         stand_in = ModuleType("acme_host")
@@ -204,11 +204,7 @@ class Sample:
         paths = [str(self.source), str(self.root / "generated")]
         sys.path[:0] = paths
         importlib.invalidate_caches()
-        try:
-            return importlib.import_module(f"generated_acme.acme_set.{name}")
-        finally:
-            for path in paths:
-                sys.path.remove(path)
+        return importlib.import_module(f"generated_acme.acme_set.{name}")
 
 
 def codes(report: Report) -> list[str]:

@@ -27,7 +27,7 @@ def fetch() -> Any:
 
 def check_all(upstream: Any) -> dict[str, Any]:
     """Check every block of a release; counts and seconds."""
-    files = {path: data for path, data in upstream.package_files()}
+    files = dict(upstream.package_files())
     started = time.perf_counter()
     counts = {"blocks": 0, "equal": 0, "different": 0, "source not found": 0}
     for path, data in sorted(files.items()):
