@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import ast
 
+from afd_patchkit.delta.apply import Applied, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, indent_code
-from afd_patchkit.delta.place import Place
 from afd_patchkit.errors import ManifestError
 from afd_patchkit.manifest.model import Code, Entry
 from afd_patchkit.names.model import ImportNeed
 from afd_patchkit.review.finding import finding
 from afd_patchkit.source.locate import FunctionNode, Symbol, dotted
 from afd_patchkit.source.text import Span, Text
+from afd_patchkit.source.tokens import significant, tokens
 
 ORIGINAL = "__original__"
 # these decide how a method is called; all others are applied by the original that the delegate calls
 _DESCRIPTORS = ("staticmethod", "classmethod", "property")
 
 
-def delegate_text(entry: Entry, symbol: Symbol, group: str | None, ref: str) -> tuple[Buffer, tuple[ImportNeed, ...]]:
-    """The delegate's text, dedented, and what its call of the original needs.
+def delegate_text(
+    entry: Entry, symbol: Symbol, group: str | None, ref: str, marker: str
+) -> tuple[Buffer, Applied, tuple[ImportNeed, ...]]:
+    """The delegate's text, dedented; its header deltas as applied; and what its call of the original needs.
 
     `__original__` in the body is the original; `__original__(...)`, with a literal `...`, forwards all parameters by
     name.
 
     Raises:
         ManifestError: the symbol is no function, or `via: super` stands outside a class (PK019).
+        DeltaError: a delta does not apply to the header.
     """
     node = symbol.node
     assert entry.body is not None
@@ -33,19 +37,35 @@ def delegate_text(entry: Entry, symbol: Symbol, group: str | None, ref: str) -> 
         raise _error(entry, ref, f"{symbol.reference} is not a function")
     if entry.via == "super" and group is None:
         raise _error(entry, ref, "`via: super` needs a class: put the entry into a `class` group")
-    file, place = symbol.file, Place(symbol.file)
-    header = Buffer()
-    for decorator in node.decorator_list:
-        if dotted(decorator) in _DESCRIPTORS:
-            line = file.starts[decorator.lineno - 1]
-            header += Buffer.verbatim(file, Span(line, place.line_end(line) + 1))
-    start = file.node_span(node).start
-    colon = place.colon(node, node.body)
-    header += Buffer.verbatim(file, Span(place.line_start(start), colon))
-    header = header.reindent(symbol.indent, "")
+    applied = apply_deltas(symbol, entry.deltas, entry=ref, marker=marker)
     original, needs = _original(entry, symbol, node, group)
     body = _body(entry.body, original, node, bound=bool(symbol.classes))
-    return header + Buffer.emitted("\n" + indent_code(body, "    ") + "\n", (), "owned"), needs
+    return _with_body(applied.buffer, body), applied, needs
+
+
+def _with_body(buffer: Buffer, body: str) -> Buffer:
+    """The header of `buffer` around `body`; of upstream's decorators only those that make a descriptor stay."""
+    text = buffer.text
+    plain = Text(text.encode())
+    node = ast.parse(text).body[-1]
+    assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    first = node.body[0]
+    start = plain.offset(min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", ()))]))
+    header = significant(tokens(plain, node.lineno, max(node.lineno, plain.line_of(start))))
+    limit = plain.node_span(first).start
+    colon = [t.span.end for t in header if t.text == ":" and t.span.end <= limit][-1]
+    changes = [(len(plain.data[:colon].decode()), len(text), "\n" + indent_code(body, "    ") + "\n", "owned")]
+    for decorator in node.decorator_list:
+        if dotted(decorator) not in _DESCRIPTORS and _is_upstreams(buffer, plain, decorator):
+            lines = plain.line_span(decorator.lineno, decorator.end_lineno or decorator.lineno)
+            changes.append((len(plain.data[: lines.start].decode()), len(plain.data[: lines.end].decode()), "", "owned"))
+    return buffer.replace(sorted(changes))
+
+
+def _is_upstreams(buffer: Buffer, plain: Text, node: ast.expr) -> bool:
+    """Whether an expression of the text is verbatim from upstream (and not what a delta added)."""
+    start = len(plain.data[: plain.node_span(node).start].decode())
+    return any(run.file is not None and at <= start < at + len(run.text) for at, run in buffer.positioned())
 
 
 def _error(entry: Entry, ref: str, message: str) -> ManifestError:

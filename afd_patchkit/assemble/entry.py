@@ -11,6 +11,7 @@ from afd_patchkit.assemble.comments import entry_header
 from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
+from afd_patchkit.delta.place import indent_of
 from afd_patchkit.manifest.model import Code, Entry, Probe
 from afd_patchkit.names.model import NameContext, NamePlan
 from afd_patchkit.names.resolve import resolve_names
@@ -57,7 +58,7 @@ class GeneratedEntry:
         ref: `module.py::name`.
         name: its name in the generated module.
         symbol: the pristine symbol; None for owned code.
-        applied: deltas as applied; None for delegates and owned code.
+        applied: deltas as applied; None for owned code.
         plan: what its names needed.
         name_spans: upstream bytes that declared name edits replaced.
         header: comment lines above it.
@@ -208,7 +209,11 @@ def put_in_place(body: Buffer, indent: str, symbol: Symbol) -> Buffer:
     out: list[Run] = []
     for old, new in zip(lines, moved, strict=True):
         origin = upstream_line(old)
-        stays = origin and origin[0] is symbol.file and not symbol.file.lines(origin[1], origin[1])[0].startswith(symbol.indent)
+        stays = (
+            origin
+            and origin[0] is symbol.file
+            and not indent_of(symbol.file.lines(origin[1], origin[1])[0]).startswith(symbol.indent)
+        )
         out += old if stays else new
     return Buffer(out)
 

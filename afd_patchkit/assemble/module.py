@@ -18,6 +18,7 @@ from afd_patchkit.assemble.entry import (
     put_in_place,
     rename,
     resolve,
+    signature_note,
 )
 from afd_patchkit.assemble.imports import Part, manifest_imports, read_part
 from afd_patchkit.assemble.outline import outline
@@ -240,7 +241,7 @@ class ModuleMaker:
     def _delegate(
         self, entry: Entry, symbol: Symbol, setting: Setting, group: ClassGroup | None, pin: str
     ) -> GeneratedEntry:
-        body, needs = delegate_text(entry, symbol, group.name if group else None, setting.entry)
+        body, applied, needs = delegate_text(entry, symbol, group.name if group else None, setting.entry, self.marker)
         name = entry.name or symbol.name
         renamed: list[Span] = []
         if name != symbol.name:
@@ -248,11 +249,11 @@ class ModuleMaker:
         source = self.workspace.upstream(pin)
         provided = {**setting.provided, **{need.bound: need.statement() for need in needs}}
         inner = Setting(**{**setting.__dict__, "provided": provided})
-        plan = resolve(entry, symbol, body, {}, source, self.workspace.target_of(pin), inner, name)
+        plan = resolve(entry, symbol, body, applied.rebind, source, self.workspace.target_of(pin), inner, name)
         plan = NamePlan(**{**plan.__dict__, "imports": (*plan.imports, *needs)})
         body, spans = edit_names(body, plan, symbol.file)
+        note = signature_note(symbol, body, plan.rebindings)
         body = put_in_place(body, "    " if group else "", symbol)
-        note = "matches upstream; no added parameters."
         header = entry_header(
             entry,
             source=f"{symbol.file.path}, {symbol.qualname}; {setting.pin_text}",
@@ -263,7 +264,7 @@ class ModuleMaker:
         )
         findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in plan.findings)
         return GeneratedEntry(
-            entry, setting.entry, name, symbol, None, plan, tuple(header), body, (*renamed, *spans), note, findings
+            entry, setting.entry, name, symbol, applied, plan, tuple(header), body, (*renamed, *spans), note, findings
         )
 
     def _owned(self, entry: Entry, ref: str) -> GeneratedEntry:

@@ -68,7 +68,7 @@ def record(module: GeneratedModule) -> ModuleResult:
     if module.text:
         lock["sha256"] = digest(module.text.encode())
         lock["outline"] = digest(module.outline.encode())
-    copies = [g for g in module.entries if g.applied is not None and g.symbol is not None]
+    copies = [g for g in module.entries if g.entry.kind in ("copy", "backport")]
     upstream = sum(_code_lines(g.symbol) for g in copies if g.symbol)
     verbatim = sum(verbatim_lines(g.body, g.symbol.file) for g in copies if g.symbol)
     return ModuleResult(

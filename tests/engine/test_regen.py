@@ -283,3 +283,41 @@ def test_other_version_writes_only_what_did_not_change(sample: Sample) -> None:
     assert json.loads(sample.lock.read_text())["overrides"] == {"acme": "1.1"}
     assert sample.check().exit_code == 1
     assert codes(sample.regen(overrides={"nobody": "1"})) == ["PK091"]
+
+
+def test_delegate_with_header_deltas(sample: Sample) -> None:
+    sample.manifest("""
+        schema: 1
+        module: acme_set/delegates.py
+        summary: Delegates.
+        pin: acme
+        imports:
+          - from acme.engine import Engine
+          - from acme_host import traced
+        entries:
+          - class:
+              name: Traced
+              bases: [Engine]
+              members:
+                - symbol: acme.engine:Engine.step
+                  share: true
+                  kind: delegate
+                  reason: trace.
+                  via: super
+                  deltas:
+                    - name: one more
+                      parameter: {add: "extra: int = 0"}
+                    - name: traced
+                      decorator: {add: "traced"}
+                  body: |
+                    return extra, __original__(batch)
+    """, "delegates")  # fmt: skip
+    sample.edit("manifests/acme_set/runner.yaml", "- symbol: acme.engine:Engine.step", "- symbol: acme.engine:Engine.step\n          share: true")
+    report = sample.regen()
+    assert report.exit_code == 0, report.findings
+    text = sample.generated("delegates").read_text()
+    assert "import functools" not in text
+    assert "# Signature: differs from upstream: " in text
+    assert text.count("# ### PATCH START: ") == 2
+    module = sample.load("delegates", traced=lambda f: f)
+    assert module.Traced(lambda batch: 0).step([1], extra=5)[0] == 5
