@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from afd_patchkit import __version__
 from afd_patchkit import lock as locks
-from afd_patchkit.compare import check_files, stale_inputs
+from afd_patchkit.compare import check_files, module_path, outline_path, stale_inputs
 from afd_patchkit.errors import ManifestError
 from afd_patchkit.project import Project
 from afd_patchkit.report import ModuleReport, Report
@@ -151,15 +151,23 @@ def _shortcut(
     findings = check_files(project, lock, complete=not check)
     if findings and not check:
         return None
-    return Report(tuple(findings), tuple(locked_reports(lock)), shortcut=True)
+    return Report(tuple(findings), tuple(locked_reports(project, lock, findings)), shortcut=True)
 
 
-def locked_reports(lock: Mapping[str, Any]) -> list[ModuleReport]:
-    """One line per module from the lock alone."""
+def locked_reports(project: Project, lock: Mapping[str, Any], findings: Sequence[Finding]) -> list[ModuleReport]:
+    """One line per module from the lock alone; `findings` say which files are not what the lock says."""
+    touched = {f.generated.file for f in findings if f.generated is not None}
+
+    def status(name: str, found: Mapping[str, Any]) -> str:
+        if "sha256" not in found:
+            return "retired"
+        paths = (module_path(project, name), outline_path(project, name))
+        return "differs" if touched.intersection(map(project.shown, paths)) else "unchanged"
+
     return [
         ModuleReport(
             module=name,
-            status="unchanged" if "sha256" in found else "retired",
+            status=status(name, found),
             retired=tuple(f"{name}::{entry}" for entry in found.get("retired", ())),
             **found["counts"],
         )

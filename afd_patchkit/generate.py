@@ -64,7 +64,11 @@ def generate_all(
     pin_reports = opener.reports()
     if check:
         findings += _compare(project, lock, new, inputs, results, modules)
-        status = {r.module: _status(project, lock, r) for r in results}
+        touched = {f.generated.file for f in findings if f.generated is not None}
+        shown = project.shown
+        status = {
+            r.module: _status(lock, r, touched=shown(module_path(project, r.module)) in touched) for r in results
+        }
         return Report(_unique(findings), _reports(results, status), pin_reports)
     if failed or changed or any(f.severity is Severity.ERROR for f in findings):
         findings += _hand_edits(project, lock, results)
@@ -480,13 +484,13 @@ def _stale(
     )
 
 
-def _status(project: Project, lock: Lock | None, result: ModuleResult) -> str:
+def _status(lock: Lock | None, result: ModuleResult, *, touched: bool) -> str:
     if result.failed:
         return "failed"
     if result.wholly_retired:
         return "retired"
     before = (lock or {}).get("modules", {}).get(result.module, {})
-    return "unchanged" if before.get("sha256") == result.lock.get("sha256") else "differs"
+    return "unchanged" if before.get("sha256") == result.lock.get("sha256") and not touched else "differs"
 
 
 def _reports(results: Sequence[ModuleResult], status: Mapping[str, str]) -> tuple[ModuleReport, ...]:

@@ -30,6 +30,7 @@ class Setting:
         entry: `module.py::name`, for findings.
         module: dotted name of the generated module.
         group: name of the generated class it is a member of, if any.
+        above: names that this class binds above it.
         provided: names the generated module binds by itself, and what they are.
         marker: comment prefix of fences.
         pins: how each pin is named in comments.
@@ -41,6 +42,7 @@ class Setting:
     entry: str
     module: str
     group: str | None
+    above: frozenset[str]
     provided: Mapping[str, str]
     marker: str
     pin_text: str
@@ -143,6 +145,7 @@ def resolve(
         provided=setting.provided,
         target=target,
         source=source,
+        class_names=setting.above,
     )
     return resolve_names(Text(body.text.encode()), context)
 

@@ -227,6 +227,7 @@ class ModuleMaker:
             entry=ref,
             module=self.dotted,
             group=group.name if group else None,
+            above=_names_above(entry, group),
             provided=provided,
             marker=self.marker,
             pin_text=self.workspace.describe(pin),
@@ -410,6 +411,13 @@ class ModuleMaker:
         ]
         if found:
             raise DeltaError(*found)
+
+
+def _names_above(entry: Entry, group: ClassGroup | None) -> frozenset[str]:
+    """Names that the generated class binds before this member."""
+    members = group.members if group is not None else ()
+    before = members[: next((i for i, member in enumerate(members) if member is entry), 0)]
+    return frozenset(member.generated_name for member in before if member.generated_name)
 
 
 def _class_header(group: ClassGroup) -> str:

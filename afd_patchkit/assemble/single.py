@@ -45,7 +45,7 @@ def assemble_symbol(symbol: Symbol, upstream: Upstream, *, module: str = "sweep.
     ref = f"{module}::{symbol.qualname}"
     applied = apply_deltas(symbol, (), entry=ref)
     setting = Setting(
-        entry=ref, module=module, group=group, provided={}, marker="### PATCH", pin_text=f"{upstream.pin} {upstream.version}"
+        entry=ref, module=module, group=group, above=frozenset(), provided={}, marker="### PATCH", pin_text=f"{upstream.pin} {upstream.version}"
     )
     entry = Entry(reason="sweep")
     plan = resolve(entry, symbol, applied.buffer, {}, upstream, upstream, setting, symbol.name)

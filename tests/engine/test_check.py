@@ -49,8 +49,10 @@ def test_one_module_of_several_missing(sample: Sample) -> None:
 def test_hand_edit_is_found_with_its_line(sample: Sample, old: str, new: str, line_text: str) -> None:
     sample.regen()
     sample.edit(sample.generated(), old, new)
-    (found,) = sample.check().findings
+    report = sample.check()
+    (found,) = report.findings
     assert found.code == "PK102"
+    assert [m.status for m in report.modules] == [m.status for m in sample.check(full=True).modules] == ["differs"]
     assert found.generated is not None
     lines = sample.generated().read_text().splitlines()
     window = lines[found.generated.line - 1 : found.generated.line + 30]
