@@ -157,7 +157,7 @@ def _replace(builder: Builder, delta: Delta, code: Code, target: Clause, found: 
 
 
 def _remove(builder: Builder, delta: Delta, target: Clause, found: list[Clause]) -> None:
-    index = found.index(target)
+    index = next(i for i, clause_ in enumerate(found) if clause_.span == target.span)
     following = found[index + 1] if index + 1 < len(found) else None
     indent = _indent(builder, target)
     if target.kind == "if" and following is not None and following.kind == "elif":
@@ -172,7 +172,7 @@ def _remove(builder: Builder, delta: Delta, target: Clause, found: list[Clause])
 
 
 def _dispensable(target: Clause, found: list[Clause]) -> bool:
-    others = [c.kind for c in found if c is not target]
+    others = [c.kind for c in found if c.span != target.span]
     if target.kind == "except":
         return "except" in others or ("finally" in others and "else" not in others)
     if target.kind == "finally":
