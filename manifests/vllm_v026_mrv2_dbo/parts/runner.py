@@ -20,13 +20,9 @@ class UBatchRunner(Protocol):
     """Runs the model on the ubatches of a step."""
 
     def prepare(
-        self,
-        input_batch: InputBatch,
-        block_tables: tuple[torch.Tensor, ...],
-        slot_mappings: torch.Tensor,
-        cg_mode: CUDAGraphMode = CUDAGraphMode.NONE,
-        for_capture: bool = False,
-    ) -> UBatchState:
+        self, input_batch: InputBatch, block_tables: tuple[torch.Tensor, ...], slot_mappings: torch.Tensor,
+        cg_mode: CUDAGraphMode = CUDAGraphMode.NONE, for_capture: bool = False,
+    ) -> UBatchState:  # fmt: skip
         """Split the batch and build what each ubatch needs."""
 
     def run(self, model: Any, model_inputs: dict[str, Any], ubatch_state: UBatchState) -> Any:
