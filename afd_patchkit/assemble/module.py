@@ -312,10 +312,9 @@ class ModuleMaker:
         """
         generated = [(a.generated, a.group) for a in attempts if a.generated is not None]
         entries = tuple(g for g, _ in generated)
-        files = {g.symbol.file.path: g.symbol.file for g in entries if g.symbol is not None}
-        for g in entries:
-            if g.applied is not None:
-                files |= {file.path: file for file, _ in g.applied.taken.values()}
+        used = [g.symbol.file for g in entries if g.symbol is not None]
+        used += [file for g in entries if g.applied is not None for file, _ in g.applied.taken.values()]
+        files = {(file.pin, file.path): file for file in used}  # pins may have a file of one path
         findings = [f for g in entries for f in g.findings]
         if not entries:
             return GeneratedModule(self.manifest, Buffer(), (), tuple(retired), (), (), tuple(findings))

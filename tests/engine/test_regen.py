@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 from tests.engine.sample import Sample, codes
@@ -267,6 +268,40 @@ def test_backport_with_taken_text(sample: Sample, tmp_path) -> None:  # type: ig
     assert "    middle = len(values) // 2\n" in text
     outline = sample.outline("halves").read_text()
     assert "both halves keep order" not in outline
+
+
+def test_lock_keeps_files_of_one_path_of_two_pins_apart(sample: Sample, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    donor = tmp_path / "donor"
+    (donor / "acme").mkdir(parents=True)
+    for name in ("__init__", "engine", "tools", "log"):
+        (donor / "acme" / f"{name}.py").write_text((sample.source / "acme" / f"{name}.py").read_text())
+    with (donor / "acme" / "engine.py").open("a") as file:
+        file.write("\n\ndef newest(values):\n    last = values[-1]\n    return last\n")
+    sample.write("manifests/pins.yaml", """
+        schema: 1
+        pins:
+          acme: {distribution: acme, version: "1.0"}
+          acme-donor: {distribution: acme, version: "2.0", role: donor}
+    """)  # fmt: skip
+    sample.manifest("""
+        schema: 1
+        module: acme_set/runner.py
+        summary: Taken from the donor's file of the same path.
+        pin: acme
+        entries:
+          - symbol: acme.engine:total
+            reason: r
+            deltas:
+              - name: last
+                insert:
+                  take: {pin: acme-donor, symbol: acme.engine:newest, from: "last = ..."}
+                before: |
+                  return out
+    """)  # fmt: skip
+    sample.regen(sources={"acme-donor": donor})
+    pins = json.loads(sample.lock.read_text())["pins"]
+    found = [pins[name]["files"]["acme/engine.py"]["raw"] for name in ("acme", "acme-donor")]
+    assert found == [hashlib.sha256((root / "acme/engine.py").read_bytes()).hexdigest() for root in (sample.source, donor)]
 
 
 def test_other_version_writes_only_what_did_not_change(sample: Sample) -> None:
