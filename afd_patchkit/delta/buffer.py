@@ -110,7 +110,8 @@ class Buffer:
             content = "".join(run.text for run in line)
             lead = len(content) - len(content.lstrip(" \t\f"))
             feed = content.rfind("\f", 0, lead) + 1
-            movable = content.strip() and number not in frozen and content.startswith(remove, feed)
+            emptied = any(not run.text for run in line)  # by a removal; the place of its fence
+            movable = (content.strip() or emptied) and number not in frozen and content.startswith(remove, feed)
             if not movable or (skip_first and number == 1):
                 out.extend(line)
                 continue
@@ -165,8 +166,11 @@ def _drop_front(line: list[Run], count: int) -> list[Run]:
     for run in line:
         taken = min(count, len(run.text))
         count -= taken
-        out.append(run.part(taken, len(run.text)) if taken else run)
-    return [run for run in out if run.text or not run.file]
+        if not taken:
+            out.append(run)
+        elif taken < len(run.text):
+            out.append(run.part(taken, len(run.text)))
+    return out
 
 
 def upstream_line(line: Sequence[Run]) -> tuple[SourceFile, int] | None:

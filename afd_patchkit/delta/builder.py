@@ -68,6 +68,7 @@ class Builder:
         order: tuple[int, int] = (0, 0),
         indent: str | None = None,
         part: bool = False,
+        group: int | None = None,
     ) -> Edit:
         """Record an edit of `delta`; `indent` is that of the statements it replaces or adds."""
         edit = Edit(
@@ -79,6 +80,7 @@ class Builder:
             order=order,
             width=None if indent is None else width(indent),
             part=part,
+            group=group,
             parent=self.parents[-1] if self.parents else None,
             touched=touched,
             where=delta.where,
@@ -158,11 +160,12 @@ class Builder:
 
         One edit for each gap between statements, so that the statements themselves stay untouched.
         """
+        group = suite.opening if suite.inline else None
         for index in range(len(suite.body)) if suite.inline else indices:
             gap = suite.gap(index) if index < len(suite.body) else None
             if gap is not None and not self.alone(suite, index):
                 self._broken.add(gap.start)
-                self.add(delta, gap, ["\n" + suite.indent], touched=gap)
+                self.add(delta, gap, ["\n" + suite.indent], touched=gap, group=group)
 
     def kept(self, point: int, otherwise: int) -> int:
         """`point`, or `otherwise` when only that lies in what the wrapping delta keeps."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import STATEMENT
+from afd_patchkit.delta.operations import put_before
 from afd_patchkit.delta.place import Suite, docstring_of, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.manifest.model import Code, Delta, MemberChange
@@ -106,9 +107,8 @@ def _add(builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, 
             indent=suite.indent,
         )
         return
-    point = suite.before(index) if suite.own_line(index) else place.start(body[index])
-    pieces = (*pieces, _gap(added[-1], body[index]) + suite.indent)
-    builder.add(delta, Span(point, point), pieces, touched=builder.file.node_span(body[index]), indent=suite.indent)
+    gap = _gap(added[-1], body[index])
+    put_before(builder, delta, suite, index, pieces, builder.file.node_span(body[index]), gap=gap)
 
 
 def _gap(first: ast.stmt, second: ast.stmt) -> str:

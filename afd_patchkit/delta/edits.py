@@ -48,6 +48,7 @@ class Edit:
             `(-width, CLAUSE or STATEMENT)`, so that deeper blocks end first and clauses stand where they must.
         width: columns of the indentation of the statements it replaces or adds; None for pieces of statements.
         part: it belongs to the statement at whose edge it is inserted (a clause, assignment targets), not beside it.
+        group: number that edits of one delta share which must stand in one fence; None for all others.
         parent: id of the wrapping edit whose `Keep` this edit belongs into; None at the top level.
         touched: the bytes whose meaning the edit depends on (the anchor), for the lock.
         where: the delta in the manifest.
@@ -61,6 +62,7 @@ class Edit:
     order: tuple[int, int] = (0, 0)
     width: int | None = None
     part: bool = False
+    group: int | None = None
     parent: int | None = None
     touched: Span | None = None
     where: Position | None = None
@@ -84,7 +86,7 @@ class Nesting:
     def __init__(self, edits: Sequence[Edit]) -> None:
         self.edits = edits
         self._by_id = {edit.id: edit for edit in edits}
-        self._owners = {edit.id: self._owner(edit) for edit in edits}
+        self._owners = {edit.id: self._innermost(edit) for edit in edits}
 
     def children(self, parent: Edit | None, span: Span) -> list[Edit]:
         """The edits to apply directly inside `span`, in order; `span` is kept text of `parent`, or of the symbol."""
@@ -96,10 +98,15 @@ class Nesting:
         """Whether one stands in kept text of the other, at any depth."""
         return self._holds(one, other) or self._holds(other, one)
 
+    def owner(self, edit: Edit) -> Edit | None:
+        """The innermost edit around it."""
+        owner = self._owners[edit.id]
+        return None if owner is None else self._by_id[owner]
+
     def depth(self, edit: Edit) -> int:
         """Number of edits around it."""
-        owner = self._owners[edit.id]
-        return 0 if owner is None else 1 + self.depth(self._by_id[owner])
+        owner = self.owner(edit)
+        return 0 if owner is None else 1 + self.depth(owner)
 
     def declared(self, edit: Edit, ancestor: Edit) -> bool:
         """Whether `edit` was declared inside `ancestor` (`deltas:`)."""
@@ -110,7 +117,7 @@ class Nesting:
             parent = self._by_id[parent].parent
         return False
 
-    def _owner(self, edit: Edit) -> int | None:
+    def _innermost(self, edit: Edit) -> int | None:
         holders = [other for other in self.edits if self._holds(other, edit)]
         return min(holders, key=lambda e: (len(e.span), -e.id)).id if holders else None
 

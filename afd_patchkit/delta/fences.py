@@ -55,6 +55,8 @@ class _Region:
     last: int
     depth: int
     edit: int
+    owner: str | None = None
+    """For a removal: the delta around it."""
 
     @property
     def empty(self) -> bool:
@@ -77,8 +79,9 @@ def draw(buffer: Buffer, nesting: Nesting, marker: str) -> tuple[Buffer, tuple[F
     lines = _drop_removed(buffer.split_lines())
     text = Text("".join(line.text for line in lines).encode())
     unsafe = unsafe_boundaries(text, 1, max(1, text.line_count))
-    fences = _named(_regions(lines, nesting, unsafe, text.line_count))
-    return _write(lines, fences, marker), tuple(fences)
+    regions = _regions(lines, nesting, unsafe, text.line_count)
+    fences = _named(regions)
+    return _write(lines, fences, regions, marker), tuple(fences)
 
 
 def _drop_removed(lines: list[list[Run]]) -> list[_Line]:
@@ -106,27 +109,73 @@ def _drop_removed(lines: list[list[Run]]) -> list[_Line]:
 
 
 def _regions(lines: list[_Line], nesting: Nesting, unsafe: frozenset[int], count: int) -> list[_Region]:
-    extent: dict[int, tuple[int, int]] = {}
-    gone: dict[int, int] = {}
-    for number, line in enumerate(lines, 1):
-        for removal in line.gone:
-            gone.setdefault(removal, number)
-        cut = any(run.file and run.text.strip() for run in line.runs) and upstream_line(line.runs) is None
-        for run in line.runs:
-            if run.text and not run.text.strip() and not cut:
-                continue  # a line break or indentation beside somebody else's line does not touch it
-            for one in run.edits:
-                first, last = extent.get(one, (number, number))
-                extent[one] = (min(first, number), max(last, number))
     regions: list[_Region] = []
+    gone = {edit: number for number, line in reversed(list(enumerate(lines, 1))) for edit in line.gone}
+    stretches = _stretches(lines, nesting)
     for edit in nesting.edits:
-        if edit.id in extent:
-            regions.append(_Region(edit.delta, *extent[edit.id], nesting.depth(edit), edit.id))
-        elif edit.id in gone:
-            regions.append(_Region(edit.delta, gone[edit.id], gone[edit.id] - 1, nesting.depth(edit), edit.id))
+        depth, owner = nesting.depth(edit), nesting.owner(edit)
+        for first, last in stretches.get(edit.id, ()):
+            regions.append(_Region(edit.delta, first, last, depth, edit.id))
+        if edit.id in gone and edit.id not in stretches:
+            regions.append(_Region(edit.delta, gone[edit.id], gone[edit.id] - 1, depth, edit.id, owner.delta if owner else None))
     for region in regions:
         _widen(region, unsafe, count)
     return _nest(_join(regions))
+
+
+def _stretches(lines: list[_Line], nesting: Nesting) -> dict[int, list[tuple[int, int]]]:
+    """The runs of lines of each edit; edits of one group share one run."""
+    layout = {edit.id for edit in nesting.edits if edit.emitted and not edit.emitted.strip()}
+    touched: dict[int, set[int]] = {}
+    blank: dict[int, set[int]] = {}
+    pending: list[tuple[int, set[int]]] = []
+    for number, line in enumerate(lines, 1):
+        cut = any(run.file and run.text.strip() for run in line.runs) and not _whole(line)
+        empty = not line.text.strip()
+        beside: set[int] = set()
+        for run in line.runs:
+            visible = not run.text or bool(run.text.strip())
+            for one in run.edits:
+                if visible or (cut and one in layout):
+                    touched.setdefault(one, set()).add(number)
+                elif empty:
+                    blank.setdefault(one, set()).add(number)
+                elif cut:
+                    beside.add(one)  # a line break or indentation beside somebody else's text
+        if beside:
+            pending.append((number, beside))
+    groups: dict[int, set[int]] = {}
+    for edit in nesting.edits:
+        if edit.group is not None and edit.id in touched:
+            groups.setdefault(edit.group, set()).update(touched.pop(edit.id))
+            owner = min(e.id for e in nesting.edits if e.group == edit.group)
+            touched[owner] = set(range(min(groups[edit.group]), max(groups[edit.group]) + 1))
+    covered = set().union(*touched.values()) if touched else set()
+    for number, beside in pending:
+        if number not in covered:
+            for one in beside:
+                touched.setdefault(one, set()).add(number)
+    return {one: _runs(numbers, blank.get(one, set())) for one, numbers in touched.items()}
+
+
+def _whole(line: _Line) -> bool:
+    """Whether the line is a whole upstream line, at its own indentation unless it was moved with a whole block."""
+    found = upstream_line(line.runs)
+    if found is None:
+        return False
+    file, number = found
+    return indent_of(line.text) == indent_of(file.lines(number, number)[0]) or any(r.label == "indent" for r in line.runs)
+
+
+def _runs(numbers: set[int], blank: set[int]) -> list[tuple[int, int]]:
+    """Runs of consecutive numbers, blank ones in between included."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if runs and all(n in blank for n in range(runs[-1][1] + 1, number)):
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
 
 
 def _widen(region: _Region, unsafe: frozenset[int], count: int) -> None:
@@ -186,24 +235,29 @@ def _named(regions: list[_Region]) -> list[Fence]:
     return fences
 
 
-def _write(lines: list[_Line], fences: list[Fence], marker: str) -> Buffer:
+def _write(lines: list[_Line], fences: list[Fence], regions: list[_Region], marker: str) -> Buffer:
     before: dict[int, list[str]] = {}
-    after: dict[int, list[str]] = {}
-    for fence in fences:
+    after: dict[int, list[tuple[str, str]]] = {}
+    for fence, region in zip(fences, regions, strict=True):
         indent = _indent_at(lines, fence)
         start, end = f"{indent}# {marker} START: {fence.name}\n", f"{indent}# {marker} END: {fence.name}\n"
-        if fence.last < fence.first:
-            before.setdefault(fence.first, []).append(start + end)
-        else:
+        if not region.empty:
             before.setdefault(fence.first, []).append(start)
-            after.setdefault(fence.last, []).insert(0, end)
+            after.setdefault(fence.last, []).insert(0, (end, fence.delta))
+            continue
+        ends = after.get(fence.last, [])
+        around = [index for index, (_, delta) in enumerate(ends) if delta == region.owner]
+        if around:  # what was taken out stood at the end of the region around it
+            ends.insert(around[0], (start + end, fence.delta))
+        else:
+            before.setdefault(fence.first, []).append(start + end)
     out: list[Run] = []
     for number, line in enumerate(lines, 1):
         out += [Run(text, None, 0, (), "fence") for text in before.get(number, ())]
         out += line.runs
         if number in after and line.runs and not line.text.endswith("\n"):
             out.append(Run("\n", None, 0, (), "fence"))
-        out += [Run(text, None, 0, (), "fence") for text in after.get(number, ())]
+        out += [Run(text, None, 0, (), "fence") for text, _ in after.get(number, ())]
     return Buffer(out)
 
 

@@ -60,7 +60,14 @@ class Symbol:
     @cached_property
     def line_ranges(self) -> tuple[tuple[int, int], ...]:
         """1-based inclusive lines of each node, decorators included; ranges that touch only blank lines are joined."""
-        return tuple((first_line(node), node.end_lineno or node.lineno) for node in self.nodes)
+        return tuple((self._first_line(node), node.end_lineno or node.lineno) for node in self.nodes)
+
+    def _first_line(self, node: Node) -> int:
+        line = first_line(node)
+        if getattr(node, "decorator_list", None):
+            while not self.file.lines(line, line)[0].lstrip(" \t\f").startswith("@"):
+                line -= 1  # the decorator's expression starts below its `@`, in parentheses
+        return line
 
     @cached_property
     def spans(self) -> tuple[Span, ...]:
@@ -74,9 +81,9 @@ class Symbol:
 
     @cached_property
     def indent(self) -> str:
-        """White space in front of the symbol's first line."""
+        """Indentation of the symbol's first line (white space behind the last form feed, as Python counts it)."""
         line = self.file.lines(self.line_ranges[0][0], self.line_ranges[0][0])[0]
-        return line[: len(line) - len(line.lstrip(" \t\f"))]
+        return line[: len(line) - len(line.lstrip(" \t\f"))].rpartition("\f")[2]
 
     @property
     def position(self) -> Position:

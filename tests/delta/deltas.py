@@ -78,7 +78,7 @@ def apply(
     found = find_symbol(source(upstream), symbol)
     applied = apply_deltas(found, deltas_of(deltas), entry=ENTRY, marker=MARKER, indent=indent, read=read)
     check_entry(found, applied.edits, (), applied.buffer, MARKER)
-    assert undo(applied) == found.data
+    assert undo(applied, indent) == found.data
     return applied
 
 
@@ -100,25 +100,32 @@ def refused(upstream: str | bytes, deltas: str, *, symbol: str = "f", donors: Ma
 # ---- undo: an oracle that reads the output's text and the recorded edits, and nothing else of the engine --------------
 
 
-def undo(applied: Applied, text: str | None = None) -> bytes:
+def undo(applied: Applied, indent: str = "") -> bytes:
     """Upstream's bytes, from the output's text without its fenced regions and upstream's bytes of the recorded edits.
 
     What stands outside fences must be upstream's lines, in order; what is missing must be lines that edits touch.
     """
     symbol = applied.symbol
     data = symbol.file.data
-    outside = _outside_fences(applied, applied.buffer.text if text is None else text)
-    upstream: list[bytes] = []
+    outside = _outside_fences(applied, applied.buffer.text)
+    upstream: list[str] = []
     touched: list[bool] = []
     for first, last in symbol.line_ranges:
         for number in range(first, last + 1):
             span = symbol.file.line_span(number, number)
-            upstream.append(data[span.start : span.end].removesuffix(b"\n"))
+            upstream.append(data[span.start : span.end].removesuffix(b"\n").decode())
             touched.append(any(_touches(e.span.start, e.span.end, span.start, span.end, data, e.emitted) for e in applied.edits))
-    lines = [line.removeprefix(symbol.indent).encode() for line in outside]
-    plain = [line.removeprefix(symbol.indent.encode()) for line in upstream]
-    assert _fits(plain, touched, lines), "\n".join(outside)
-    return b"".join(line + b"\n" for line in upstream)
+    forms = [_forms(line, symbol.indent, indent) for line in upstream]
+    assert _fits(forms, touched, outside), "\n".join(outside)
+    return b"".join(line.encode() + b"\n" for line in upstream)
+
+
+def _forms(line: str, old: str, new: str) -> set[str]:
+    """How an upstream line may stand in the output: re-indented, or as it is (strings, continuation lines)."""
+    found = re.match(r"[ \t\f]*\f", line)
+    feed = found[0] if found else ""
+    body = line[len(feed) :]
+    return {line} | ({feed + new + body.removeprefix(old)} if body.startswith(old) else set())
 
 
 def _touches(start: int, end: int, first: int, last: int, data: bytes, emitted: str) -> bool:
@@ -131,14 +138,14 @@ def _touches(start: int, end: int, first: int, last: int, data: bytes, emitted: 
     return bool(left and not emitted.startswith("\n")) or bool(right and not re.search(r"\n[ \t]*$", emitted))
 
 
-def _fits(upstream: list[bytes], touched: list[bool], lines: list[bytes]) -> bool:
+def _fits(upstream: list[set[str]], touched: list[bool], lines: list[str]) -> bool:
     """Whether `lines` are `upstream`, in order, without some of the touched lines (blank ones aside)."""
     wanted = [line for line in lines if line.strip()]
     reached = {0}  # how many of the wanted lines may have been met
-    for line, loose in zip(upstream, touched, strict=True):
-        if not line.strip():
+    for forms, loose in zip(upstream, touched, strict=True):
+        if not any(form.strip() for form in forms):
             continue
-        step = {at + 1 for at in reached if at < len(wanted) and wanted[at] == line}
+        step = {at + 1 for at in reached if at < len(wanted) and wanted[at] in forms}
         reached = step | (reached if loose else set())
     return len(wanted) in reached
 

@@ -659,14 +659,14 @@ def test_one_point(case):
         """,
         """
         def f(x):
-            # ### PATCH START: simple
             # ### PATCH START: block
+            # ### PATCH START: simple
             a(); x += 1; b()
+            # ### PATCH END: simple
             if x:
                 y()
             c()  # three
             # ### PATCH END: block
-            # ### PATCH END: simple
             d();
             # ### PATCH START: trailing
             z()
@@ -738,8 +738,8 @@ def test_one_point(case):
             # ### PATCH START: before b
             if x:
                 q()
-                b()
             # ### PATCH END: before b
+                b()
             # ### PATCH START: before d
             c()
             if x:
@@ -838,7 +838,7 @@ def test_one_point(case):
           insert: |
             q()
         """,
-        "\fdef f(self):\n    a()\n    # ### PATCH START: d\n\f    p()\n    # ### PATCH END: d\n    b()\n"
+        "\fdef f(self):\n    a()\n    # ### PATCH START: d\n    p()\n    # ### PATCH END: d\n\f    b()\n"
         "    # ### PATCH START: e\n    q()\n    # ### PATCH END: e\n    c()\n",
         symbol="C.f",
     ),
