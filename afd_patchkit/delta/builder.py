@@ -16,6 +16,7 @@ from afd_patchkit.manifest.model import Code, Delta, Pattern, Range, Take
 from afd_patchkit.review.finding import finding
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import SourceFile, Span
+from afd_patchkit.source.tokens import tokens_in
 
 
 @dataclass
@@ -189,6 +190,7 @@ class Builder:
         Several deltas may change one expression, as long as all but one keep it: the first one stands outermost.
         """
         statement = enclosing_statement(self.symbol, node)
+        self._check_quotes(delta, statement, code, span)
         edit = self.add(delta, span, (), touched=touched)
         chain = self._swaps.setdefault(span, [])
         chain.append((edit.id, code))
@@ -198,6 +200,25 @@ class Builder:
             self.edits[number] = replace(self.edits[number], pieces=pieces)
             text, tree = inner or (self.file.slice(span), node)
             inner = text_of(pieces, text), new_tree(one, tree)
+
+    def _check_quotes(self, delta: Delta, statement: ast.stmt, code: Code, span: Span) -> None:
+        """Refuse in an f-string what only Python 3.12 and later can read there."""
+        around = [t for t in tokens_in(self.file, self.place.whole(statement)) if t.span.start < span.start < t.span.end]
+        if not around or around[0].kind != "string":
+            return
+        text = code.text.strip()
+        quote = around[0].text.lstrip("rRfFtT")[:3]
+        quote = quote if quote in ('"""', "'''") else quote[0]
+        held = {"the string's own quotes": quote, "a backslash": "\\", "a comment": "#"}
+        if len(quote) == 1:
+            held["a line break"] = "\n"
+        for what, mark in held.items():
+            if mark in text:
+                found = self.fail(
+                    "PK213", f"before Python 3.12 an expression in an f-string cannot hold {what}", delta, at=span.start,
+                    help="Write it in another way, or use `replace:` on the whole statement.",
+                ).findings[0]  # fmt: skip
+                raise DeltaError(replace(found, manifest=code.position))
 
     def add_to_empty(
         self, delta: Delta, point: int, text: str, touched: Span, *, star: bool = False, last: bool = False

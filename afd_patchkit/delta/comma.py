@@ -84,7 +84,7 @@ class CommaList:
         behind = end if comma is None else comma
         more = last + 1 < len(self.items)
         if self._starts_line(item.start) and not self._rest(behind) and (comma is not None or not more):
-            return Span(place.line_start(item.start), place.line_end(behind) + 1)  # whole lines
+            return Span(item.start, place.line_end(behind))  # whole lines
         if more and not (first and self._starts_line(self.items[last + 1].start)):
             return Span(item.start, self.items[last + 1].start)
         if first and not self._commented(self.items[first - 1].end, item.start):

@@ -96,12 +96,7 @@ def _drop_removed(lines: list[list[Run]]) -> list[_Line]:
             gone += markers
             indent = indent if indent is not None else indent_of(content)
             continue
-        leading = 0
-        if upstream_line(runs):  # markers in front: whole lines were taken out above this one, which is untouched
-            while not runs[leading].text:
-                leading += 1
-        gone += [edit for run in runs[:leading] for edit in run.edits]
-        out.append(_Line(runs[leading:], gone, indent))
+        out.append(_Line(runs, gone, indent))
         gone, indent = [], None
     if gone:
         out.append(_Line([], gone, indent))

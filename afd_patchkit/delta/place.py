@@ -89,6 +89,10 @@ class Place:
     def _last_line(self, line: int) -> int:
         return next((last for first, last in self.ranges if first <= line <= last), self.file.line_count)
 
+    def whole(self, node: ast.stmt) -> Span:
+        """Bytes of a statement alone, decorators included."""
+        return Span(self.start(node), self.file.node_span(node).end)
+
     def region(self, nodes: Sequence[ast.stmt]) -> Span:
         """Bytes of a run of statements, from the first one's first character to the end of the last one (see `end`)."""
         return Span(self.start(nodes[0]), self.end(nodes[-1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
 from collections.abc import Mapping
@@ -115,6 +116,7 @@ def undo(applied: Applied, indent: str = "") -> bytes:
             span = symbol.file.line_span(number, number)
             upstream.append(data[span.start : span.end].removesuffix(b"\n").decode())
             touched.append(any(_touches(e.span.start, e.span.end, span.start, span.end, data, e.emitted) for e in applied.edits))
+    touched = _widened(applied, touched)
     forms = [_forms(line, symbol.indent, indent) for line in upstream]
     assert _fits(forms, touched, outside), "\n".join(outside)
     return b"".join(line.encode() + b"\n" for line in upstream)
@@ -136,6 +138,21 @@ def _touches(start: int, end: int, first: int, last: int, data: bytes, emitted: 
         return False
     left, right = data[first:start].strip(), data[start:last].strip()
     return bool(left and not emitted.startswith("\n")) or bool(right and not re.search(r"\n[ \t]*$", emitted))
+
+
+def _widened(applied: Applied, touched: list[bool]) -> list[bool]:
+    """No comment fits between the lines of a string or of lines that a backslash joins: they are fenced together."""
+    symbol = applied.symbol
+    numbers = [n for first, last in symbol.line_ranges for n in range(first, last + 1)]
+    marked = {n for n, one in zip(numbers, touched, strict=True) if one}
+    for node in (n for part in symbol.nodes for n in ast.walk(part) if isinstance(n, ast.stmt)):
+        body = getattr(node, "body", None)
+        end = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
+        lines = range(node.lineno, max(end, node.lineno) + 1)
+        text = "\n".join(symbol.file.lines(lines[0], lines[-1]))
+        if marked & set(lines) and any(mark in text for mark in ("\\\n", '"""', "'''")):
+            marked |= set(lines)
+    return [n in marked for n in numbers]
 
 
 def _fits(upstream: list[set[str]], touched: list[bool], lines: list[str]) -> bool:
