@@ -17,7 +17,7 @@ from afd_patchkit.delta.patterns import Match
 from afd_patchkit.lock import digest, short
 from afd_patchkit.manifest.model import Delta, TakeBody
 from afd_patchkit.review.finding import Finding
-from afd_patchkit.source.facts import attributes_read, result_shape
+from afd_patchkit.source.facts import attributes_read, body_digest, result_shape
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.signature import render, signature
 
@@ -142,6 +142,7 @@ def symbol_record(symbol: Symbol) -> dict[str, Any]:
         "file": symbol.file.path,
         "lines": [list(lines) for lines in symbol.line_ranges],
         "sha256": digest(symbol.data)[:32],
+        "body": body_digest(symbol.node, symbol.file),
         "line_digests": " ".join(
             short(line.strip()) for first, last in symbol.line_ranges for line in symbol.file.lines(first, last)
         ),

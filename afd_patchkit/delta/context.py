@@ -45,8 +45,20 @@ def digest_of(file: SourceFile, span: Span) -> str:
     return token_digest(tokens_in(file, span))
 
 
-def edit_context(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Context:
-    """The context of one edit.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The bytes that a `Context` digests."""
+
+    touched: Span
+    headers: tuple[Span, ...]
+    before: Span | None
+    after: Span | None
+    bindings: tuple[Span, ...]
+    anchor: Match | None
+
+
+def surroundings(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Surroundings:
+    """Where one edit stands.
 
     Args:
         symbol: the pristine symbol.
@@ -56,19 +68,31 @@ def edit_context(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Contex
     file, place = symbol.file, Place(symbol.file)
     touched = edit.touched or edit.span
     anchor = next((m for m in matches if _meets(m.span, touched)), matches[0] if matches else None)
-    path = list(_path(symbol, touched.start))
-    headers = tuple(digest_of(file, header) for header in (_header(place, node) for node in path) if header)
+    headers = tuple(span for node in _path(symbol, touched.start) if (span := _header(place, node)))
     before = after = None
     if anchor is not None and anchor.siblings:
         if anchor.index > 0:
-            before = digest_of(file, place.region([anchor.siblings[anchor.index - 1]]))
+            before = place.region([anchor.siblings[anchor.index - 1]])
         if anchor.end < len(anchor.siblings):
-            after = digest_of(file, place.region([anchor.siblings[anchor.end]]))
+            after = place.region([anchor.siblings[anchor.end]])
     names = _names(edit.emitted) | _names(file.slice(touched))
-    bindings = tuple(digest_of(file, span) for span in _bindings(symbol, place, names))
-    holder, arguments = _holder(symbol, place, edit, anchor)
-    lines = own_lines(symbol, edit.span)
-    return Context(digest_of(file, touched), headers, before, after, bindings, holder, arguments, lines)
+    return Surroundings(touched, headers, before, after, tuple(_bindings(symbol, place, names)), anchor)
+
+
+def edit_context(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Context:
+    """The digests of the surroundings of one edit."""
+    file, found = symbol.file, surroundings(symbol, edit, matches)
+    holder, arguments = _holder(symbol, Place(file), edit, found.anchor)
+    return Context(
+        digest_of(file, found.touched),
+        tuple(digest_of(file, span) for span in found.headers),
+        digest_of(file, found.before) if found.before else None,
+        digest_of(file, found.after) if found.after else None,
+        tuple(digest_of(file, span) for span in found.bindings),
+        holder,
+        arguments,
+        own_lines(symbol, edit.span),
+    )
 
 
 def own_lines(symbol: Symbol, span: Span) -> tuple[int, int]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from afd_patchkit.source.text import Span, Text
+from afd_patchkit.source.tokens import token_digest, tokens_in
+
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -87,3 +90,16 @@ def names_bound(roots: Iterable[ast.AST]) -> set[str]:
 def names_read(roots: Iterable[ast.AST]) -> set[str]:
     """Names that the code reads, nested scopes included."""
     return {n.id for root in roots for n in ast.walk(root) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def body_digest(node: ast.AST, text: Text) -> str | None:
+    """Token digest of a definition's body, its docstring left out; None for what has none, or only a docstring."""
+    body = getattr(node, "body", None)
+    if not isinstance(body, list) or not body:
+        return None
+    first = body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        body = body[1:]
+    if not body:
+        return None
+    return token_digest(tokens_in(text, Span(text.node_span(body[0]).start, text.node_span(body[-1]).end)))

@@ -1,0 +1,65 @@
+"""Entries whose removal condition holds on the new target: what to delete, what stays and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from afd_patchkit.assemble.comments import describe_probes
+from afd_patchkit.assemble.module import Retired
+from afd_patchkit.manifest.model import Manifest
+from afd_patchkit.rebase.model import EntryResult
+from afd_patchkit.review.finding import finding
+
+
+def retire_result(retired: Retired, axis: Literal["target", "donor"]) -> EntryResult:
+    """The result of an entry that the new target makes superfluous."""
+    entry = retired.entry
+    condition = describe_probes([retired.probe])
+    symbol = entry.symbol.text if entry.symbol is not None else (entry.part or "?")
+    reason = finding(
+        "PK540",
+        f"{retired.name} is superfluous on this target: {condition}",
+        entry=retired.ref,
+        manifest=entry.where,
+        help="Delete the entry from the manifest once the pin has moved; it is not generated any more.",
+    )
+    return EntryResult(
+        retired.ref,
+        entry.kind,
+        symbol,
+        symbol,
+        axis,
+        "retire",
+        (reason,),
+        upstream_changed=f"has it now: {condition}",
+        must_do=f"delete the entry ({entry.where})",
+    )
+
+
+def deletions(retired: Iterable[Retired]) -> Iterator[str]:
+    """What to delete, as `file:line: entry`."""
+    for item in retired:
+        yield f"{item.entry.where.file}:{item.entry.where.line}: {item.ref}"
+
+
+def staying(entries: Sequence[EntryResult], manifests: Sequence[Manifest]) -> Iterator[str]:
+    """Entries that stay although others of their set (the folder of their module) retire, with the reason."""
+    gone = {_folder(e.ref) for e in entries if e.status == "retire"}
+    conditions = {}
+    for manifest in manifests:
+        for entry, group in manifest.all_entries():
+            name = entry.generated_name or entry.part or "?"
+            conditions[f"{manifest.module}::{group.name + '.' if group else ''}{name}"] = (
+                entry.remove_when or manifest.remove_when
+            )
+    for result in entries:
+        if result.status != "retire" and _folder(result.ref) in gone:
+            probes = conditions.get(result.ref, ())
+            why = f"its removal condition does not hold: {describe_probes(list(probes))}" if probes else "it has no removal condition"
+            yield f"{result.ref}: {why}"
+
+
+def _folder(ref: str) -> str:
+    module = ref.partition("::")[0]
+    return module.rpartition("/")[0] or module

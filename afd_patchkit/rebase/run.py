@@ -1,0 +1,323 @@
+"""One project against other releases: both sides generated in memory, every entry classified."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from afd_patchkit import lock as locks
+from afd_patchkit.api import Progress, current_inputs
+from afd_patchkit.assemble.module import Attempt, ModuleMaker, Retired
+from afd_patchkit.assemble.workspace import Workspace
+from afd_patchkit.compare import stale_inputs
+from afd_patchkit.errors import PatchkitError, UpstreamError
+from afd_patchkit.generate import Opener, overridden, prefetch
+from afd_patchkit.manifest.load import Loaded, load_manifests
+from afd_patchkit.manifest.model import Entry, Manifest, Pin
+from afd_patchkit.project import Project
+from afd_patchkit.rebase.classify import Subject, classify, missing, moved, takes
+from afd_patchkit.rebase.model import EntryResult, UpgradeResult
+from afd_patchkit.rebase.moved import Release, search
+from afd_patchkit.rebase.partners import drifted_partners, needs_retired_module
+from afd_patchkit.rebase.retire import deletions, retire_result, staying
+from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
+from afd_patchkit.upstream.settings import SourceOptions
+
+_GONE = frozenset({"PK205", "PK405"})
+
+
+@dataclass(frozen=True)
+class Side:
+    """A workspace and what its entries were generated to.
+
+    Attributes:
+        workspace: pins and upstreams.
+        attempts: by reference.
+        retired: by reference.
+        problems: findings about whole modules.
+    """
+
+    workspace: Workspace
+    attempts: Mapping[str, Attempt]
+    retired: Mapping[str, Retired]
+    problems: tuple[Finding, ...] = ()
+    broken: frozenset[str] = frozenset()
+
+
+class Upgrader:
+    """A project whose base is generated once, to be compared with any number of releases.
+
+    Raises:
+        PatchkitError: settings, manifests or lock are unusable.
+    """
+
+    def __init__(self, project: Project, options: SourceOptions | None = None) -> None:
+        self.project, self.options = project, options or SourceOptions()
+        self.lock = locks.load(project.lock, project.shown(project.lock))
+        self.loaded: Loaded = load_manifests(project)
+        self.opener = Opener(self.options, self.lock, self.loaded.pins)
+        self.base_problem: UpstreamError | None = None
+        self._base: Side | None = None
+        self._stale = stale_inputs(self.lock, current_inputs(project)) if self.lock is not None else None
+
+    # ---- the two sides ------------------------------------------------------------------------------------------
+
+    def base(self) -> Side:
+        """What the pins give; without attempts where the old upstream is not at hand."""
+        if self._base is None:
+            self._base = self._side(Workspace(self.loaded.pins, self.opener), self.loaded.manifests)
+        return self._base
+
+    def _maker(self, workspace: Workspace, manifest: Manifest) -> ModuleMaker:
+        project = self.project
+        return ModuleMaker(
+            manifest,
+            workspace,
+            package=project.package,
+            marker=project.marker,
+            folder=(project.root / manifest.path).parent,
+            root=project.root,
+        )
+
+    def _side(self, workspace: Workspace, manifests: tuple[Manifest, ...], *, prove: bool = False) -> Side:
+        assert isinstance(workspace.open, Opener)
+        prefetch(workspace, manifests, workspace.open)
+        attempts: dict[str, Attempt] = {}
+        retired: dict[str, Retired] = {}
+        problems: list[Finding] = []
+        broken = set()
+        for manifest in manifests:
+            maker = self._maker(workspace, manifest)
+            try:
+                found, gone = maker.attempts()
+            except PatchkitError as error:
+                problems += error.findings
+                broken.add(manifest.module)
+                continue
+            attempts |= {a.ref: a for a in found}
+            retired |= {r.ref: r for r in gone}
+            if prove:
+                problems += maker.needs_retired(found, gone)
+                if not any(a.error for a in found):
+                    try:
+                        maker.assembled(found, gone)
+                    except PatchkitError as error:
+                        problems += [f.at(manifest=manifest.where) for f in error.findings]
+        return Side(workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken))
+
+    # ---- one release --------------------------------------------------------------------------------------------
+
+    def to(self, overrides: Mapping[str, str], progress: Progress | None = None) -> UpgradeResult:
+        """Compare with one other release.
+
+        Args:
+            overrides: one pin or distribution, and its version or commit.
+            progress: told about entries.
+        """
+        started = time.monotonic()
+        try:
+            result = self._to(overrides, progress)
+        except PatchkitError as error:
+            name, version = next(iter(overrides.items()), ("", ""))
+            result = UpgradeResult(name, name, "", version, findings=error.findings)
+        return replace(result, seconds=time.monotonic() - started)
+
+    def _to(self, overrides: Mapping[str, str], progress: Progress | None) -> UpgradeResult:
+        from afd_patchkit.rebase.plan import check_target, the_pin
+
+        pins, changed = overridden(self.loaded.pins, overrides)
+        name, old, new = the_pin(self.loaded.pins, pins, changed, overrides)
+        result = UpgradeResult(name, new.distribution, _identity(old), _identity(new))
+        findings = list(check_target(name, old, new, self.project, self.lock, self._stale))
+        if old == new:
+            return replace(result, findings=tuple(findings))
+        opener = Opener(self.options, self.lock, pins)
+        workspace = Workspace(pins, opener)
+        upstream = workspace.upstream(name)
+        findings += [replace(n, code="PK504", severity=_error()) if n.code == "PK640" else n for n in upstream.notes]  # type: ignore[attr-defined]
+        base = self.base()
+        opener.opened |= {n: u for n, u in self.opener.opened.items() if n != name}
+        here = self._side(workspace, self.loaded.manifests, prove=True)
+        release = Release(workspace.upstream(name))
+        entries: list[EntryResult] = []
+        total = sum(1 for m in self.loaded.manifests for _ in m.all_entries())
+        if progress:
+            progress.start(total)
+        for manifest in self.loaded.manifests:
+            for result_ in self._entries(manifest, name, new, base, here, release):
+                entries.append(result_)
+                if progress:
+                    progress.advance(1)
+        if progress:
+            progress.done()
+        available = all(u.code not in _UPSTREAM for u in base.problems) and name in self.opener.opened
+        if not available:
+            findings.append(_from_digests(name, old))
+        findings += _module_problems(here, base, entries)
+        entries = drifted_partners(entries, self.loaded.manifests)
+        entries = needs_retired_module(entries, self.loaded.manifests, here.retired, here.problems, self.project.package)
+        return replace(
+            result,
+            entries=tuple(entries),
+            retired_modules=tuple(
+                m.module for m in self.loaded.manifests if not any(ref.startswith(m.module + "::") for ref in here.attempts)
+                and m.module not in here.broken
+            ),
+            stays=tuple(staying(entries, self.loaded.manifests)),
+            deletions=tuple(deletions(here.retired.values())),
+            findings=tuple(dict.fromkeys(findings)),
+            base_available=available,
+        )
+
+    # ---- entries ------------------------------------------------------------------------------------------------
+
+    def _entries(
+        self, manifest: Manifest, name: str, pin: Pin, base: Side, here: Side, release: Release
+    ) -> Iterator[EntryResult]:
+        maker = self._maker(here.workspace, manifest)
+        for entry, group in manifest.all_entries():
+            ref = maker.ref(entry, group)
+            if ref in here.retired:
+                yield retire_result(here.retired[ref], "donor" if pin.role == "donor" else "target")
+                continue
+            new = here.attempts.get(ref)
+            if new is None:
+                continue  # the module as a whole is unusable; its findings say why
+            yield self._entry(manifest, entry, ref, new, name, pin, base, here, release)
+
+    def _entry(
+        self, manifest: Manifest, entry: Entry, ref: str, new: Attempt, name: str, pin: Pin, base: Side, here: Side, release: Release
+    ) -> EntryResult:
+        own = entry.pin or manifest.pin
+        before = base.attempts.get(ref)
+        old = before.generated if before is not None else None
+        record = self._record(manifest, ref, before)
+        subject = Subject(
+            ref=ref,
+            entry=entry,
+            axis="donor" if pin.role == "donor" else "target",
+            touched=own == name or (entry.kind == "owned") or any(t.startswith(f"{name} ") for d in entry.deltas for t in takes(d)),
+            record=record,
+            old=old,
+            new=new,
+            symbol=None,
+            base=old.symbol if old is not None else None,
+            read_old=base.workspace.read if old is not None else None,
+            read_new=here.workspace.read,
+            version=_identity(pin),
+            warnings=frozenset((self.lock or {}).get("warnings", ())),
+        )
+        if entry.kind == "owned" or entry.symbol is None:
+            return classify(subject)
+        if not record:
+            return _unknown(subject, before)
+        assert own is not None
+        module, qualname = parse_reference(entry.symbol.text, entry.symbol.position)
+        try:
+            symbol = find_symbol(here.workspace.upstream(own).read(module), qualname, branch=entry.branch)
+        except PatchkitError as error:
+            if error.findings[0].code in _GONE:
+                return self._gone(subject, manifest, error, here, release)
+            deltas = ()
+            return EntryResult(
+                ref, entry.kind, subject.symbol_text, subject.symbol_text, subject.axis, "conflict", error.findings,
+                upstream_changed="cannot be read", must_do="see the findings", deltas=deltas,
+            )  # fmt: skip
+        return classify(replace(subject, symbol=symbol))
+
+    def _record(self, manifest: Manifest, ref: str, before: Attempt | None) -> Mapping[str, Any]:
+        """The lock's record at the base: computed when the old text is at hand, else from the lock."""
+        from afd_patchkit.assemble.record import entry_record
+
+        if before is not None and before.generated is not None:
+            return entry_record(before.generated)
+        if before is not None and before.error is not None and not isinstance(before.error, UpstreamError):
+            return {}
+        module = (self.lock or {}).get("modules", {}).get(manifest.module, {})
+        found: Mapping[str, Any] = module.get("entries", {}).get(ref.partition("::")[2], {})
+        return found
+
+    def _gone(
+        self, subject: Subject, manifest: Manifest, error: PatchkitError, here: Side, release: Release
+    ) -> EntryResult:
+        found = search(subject.record, subject.base, release)
+        if found.same is None:
+            return missing(subject, error, found.successors)
+        there = self._at(subject.entry, manifest, found.same, subject.ref, here)
+        if there is None:
+            return missing(subject, error, found.successors)
+        result = classify(replace(subject, new=there, symbol=found.same))
+        return moved(result, subject.entry, found.same)
+
+    def _at(self, entry: Entry, manifest: Manifest, symbol: Symbol, ref: str, here: Side) -> Attempt | None:
+        """The entry, generated from another symbol."""
+        changed = with_symbol(manifest, entry, symbol.reference)
+        attempts, _ = self._maker(here.workspace, changed).attempts()
+        return next((a for a in attempts if a.ref == ref), None)
+
+
+def with_symbol(manifest: Manifest, entry: Entry, reference: str) -> Manifest:
+    """The manifest with another symbol in one entry, which keeps its name."""
+    assert entry.symbol is not None
+    new = entry.model_copy(
+        update={"symbol": replace(entry.symbol, text=reference), "name": entry.generated_name, "branch": None}
+    )
+    items = []
+    for item in manifest.entries:
+        if item is entry:
+            items.append(new)
+        elif not isinstance(item, Entry):
+            members = tuple(new if m is entry else m for m in item.class_.members)
+            items.append(item.model_copy(update={"class_": item.class_.model_copy(update={"members": members})}))  # type: ignore[arg-type]
+        else:
+            items.append(item)
+    return manifest.model_copy(update={"entries": tuple(items)})
+
+
+_UPSTREAM = frozenset({"PK401", "PK402", "PK403", "PK406", "PK407", "PK408", "PK409", "PK410"})
+
+
+def _error() -> Any:
+    from afd_patchkit.review.finding import Severity
+
+    return Severity.ERROR
+
+
+def _identity(pin: Pin) -> str:
+    return pin.git.commit if pin.git is not None else pin.version
+
+
+def _from_digests(name: str, pin: Pin) -> Finding:
+    return finding(
+        "PK655",
+        f"{pin.distribution} {pin.version} (pin {name}) is not at hand: decided from the lock's digests, old text is not shown",
+        help="With the old release in reach, the report shows what upstream changed.",
+    )
+
+
+def _unknown(subject: Subject, before: Attempt | None) -> EntryResult:
+    """The entry is not in the lock, and cannot be generated at the pin."""
+    reasons = before.error.findings if before is not None and before.error is not None else ()
+    reason = finding(
+        "PK505",
+        f"{subject.ref} has no base to compare with: the lock does not know it, or it does not apply at the pin",
+        entry=subject.ref,
+        manifest=subject.entry.where,
+        help="Run `afd-patchkit regen` at the pinned version first.",
+    )
+    return EntryResult(
+        subject.ref, subject.entry.kind, subject.symbol_text, subject.symbol_text, subject.axis, "conflict", (reason, *reasons),
+        upstream_changed="not known", must_do="run `afd-patchkit regen` first",
+    )  # fmt: skip
+
+
+def _module_problems(here: Side, base: Side, entries: list[EntryResult]) -> list[Finding]:
+    """Findings about whole modules that no entry carries, new ones only."""
+    said = {f for e in entries for f in e.reasons}
+    return [f for f in here.problems if f not in said and f not in base.problems and f.code != "PK230"]
+
+
+__all__ = ["Position", "Side", "Upgrader", "with_symbol"]
