@@ -73,7 +73,7 @@ def apply_deltas(
         DeltaError: with every finding of every delta.
     """
     taken: Taken = {}
-    builder = Builder(symbol, entry, taker(entry, read, taken))
+    builder = Builder(symbol, entry, taker(entry, read, taken, marker))
     problems: list[Finding] = []
     for delta in deltas:
         try:

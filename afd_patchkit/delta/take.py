@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import Nesting, check_overlaps, render
+from afd_patchkit.delta.fences import draw
 from afd_patchkit.delta.operations import apply_delta
 from afd_patchkit.delta.patterns import Window, compile_pattern, find_range, select
 from afd_patchkit.delta.place import Place, docstring_of
@@ -25,13 +26,14 @@ Taken = dict[tuple[str, str], tuple[SourceFile, Span]]
 """Per pin and symbol, the file and the bytes used of it; from the first to the last where several deltas take."""
 
 
-def taker(entry: str, read: Reader | None, taken: Taken) -> Callable[[Take], Buffer]:
-    """A function that renders the text of a `take:`, dedented.
+def taker(entry: str, read: Reader | None, taken: Taken, marker: str) -> Callable[[Take], Buffer]:
+    """A function that renders the text of a `take:`, dedented, with fences around what its own deltas touch.
 
     Args:
         entry: for findings.
         read: gives other pins' files.
         taken: what is used is noted here.
+        marker: comment prefix of the fences.
     """
 
     def take(request: Take) -> Buffer:
@@ -62,14 +64,24 @@ def taker(entry: str, read: Reader | None, taken: Taken) -> Callable[[Take], Buf
         ]  # fmt: skip
         if problems:
             raise DeltaError(*problems)
-        body = render(symbol.file, span, Nesting(builder.edits))
-        body = body.reindent(place.column(nodes[0]), "", skip_first=True)
+        nesting = Nesting(builder.edits)
+        body = render(symbol.file, span, nesting).reindent(place.column(nodes[0]), "", skip_first=True)
+        body = _fenced(body, nesting, marker)
         if request.rename:
             body = _renamed(request, body, symbol, entry)
         # what stands there now belongs to the delta that takes, not to the taken text's own deltas
         return Buffer(type(run)(run.text, run.file, run.start, (), run.label) for run in body.runs)
 
     return take
+
+
+def _fenced(body: Buffer, nesting: Nesting, marker: str) -> Buffer:
+    """The text with the fences of its own deltas; it ends where its last statement or fence does, without a newline."""
+    if not nesting.edits:
+        return body
+    fenced, _ = draw(body + Buffer.emitted("\n", (), "gap"), nesting, marker)
+    *rest, last = fenced.runs
+    return Buffer([*rest, last.part(0, len(last.text) - 1)])
 
 
 def _window(request: Take, symbol: Symbol, entry: str) -> Window:

@@ -53,6 +53,7 @@ class Setting:
         sizes: captured single-batch sizes (full decode graphs); empty when graphs are off.
         twins: sizes captured for two ubatches; None when the manager is vLLM's own.
         dbo: whether ubatches are configured.
+        mode: what is captured, when anything is.
     """
 
     decode: int = 4
@@ -60,6 +61,7 @@ class Setting:
     sizes: tuple[int, ...] = ()
     twins: tuple[int, ...] | None = None
     dbo: bool = True
+    mode: str = "FULL_DECODE_ONLY"
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def make_manager(setting: Setting, parallel_config: Any) -> Any:
         parallel_config=parallel_config,
         speculative_config=None,
     )
-    mode = CUDAGraphMode.FULL_DECODE_ONLY if setting.sizes else CUDAGraphMode.NONE
+    mode = CUDAGraphMode[setting.mode] if setting.sizes else CUDAGraphMode.NONE
     kind = CudaGraphManager if setting.twins is None else TwinManager
     manager = kind(config, torch.device("cpu"), mode, decode_query_len=1)
     manager._graphs_captured = True

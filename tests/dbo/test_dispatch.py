@@ -100,6 +100,16 @@ CASES = {
         Setting(decode=4, prefill=9), Step(8, 8, uniform=1), Step(8, 4, uniform=2), eager_single(8, 8),
     ),
     "different uniform counts, prefill threshold met": (TWINS, decode(8), Step(8, 4, uniform=2), eager_split(8)),
+    "one rank decodes, one prefills: no decode graph": (
+        Setting(sizes=(8,), mode="FULL_AND_PIECEWISE"), decode(8, allow=False), prefill(8, allow=False),
+        Expected("PIECEWISE", 1, (8, 8), (8, 8), "native"),
+    ),
+    "both may use any graph, but are not uniform": (
+        Setting(sizes=(8,), twins=(8,), mode="FULL"), decode(8), Step(8, 4, uniform=2), eager_split(8),
+    ),
+    "both may use any graph, and are uniform": (
+        Setting(sizes=(8,), twins=(8,), mode="FULL"), decode(8), decode(8), graph(8, 2),
+    ),
     # 4: nobody has work
     "all idle": (EAGER, Step(0, 0), Step(0, 0), Expected("NONE", 1, (0, 0), None)),
     "all idle with graphs": (TWINS, Step(0, 0), Step(0, 0), Expected("NONE", 1, (0, 0), None)),
