@@ -451,14 +451,18 @@ def judge(
 
 def _foreign(body: Iterable[ast.stmt], expected: set[str | None]) -> str | None:
     """A statement of the generated module that is neither an import, nor a docstring, nor the entry."""
-    for node in statements(body):
+    top = list(body)
+    for node in statements(top):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             if node.name not in expected:
                 return f"line {node.lineno}: {node.name} is not the entry"
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            if node in top:  # it may stand in for an import that fails
+                return f"line {node.lineno}: an assignment at module level"
         elif isinstance(node, ast.Expr):
             if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, (str, type(...)))):
                 return f"line {node.lineno}: an expression at module level"
-        elif not isinstance(node, (ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.Assign, ast.AnnAssign, ast.Pass)):
+        elif not isinstance(node, (ast.Import, ast.ImportFrom, ast.If, ast.Try, ast.Pass)):
             return f"line {node.lineno}: {type(node).__name__} at module level"
     return None
 

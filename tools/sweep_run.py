@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 LIMIT = 0.02
 """Share of functions that may be refused."""
 SHOWN = 20
+BRANCHES = 50
+"""Definitions of one name that are tried."""
 
 
 @dataclass
@@ -77,11 +79,12 @@ class FileSweep:
         left = {f.first_line: f for f in functions}
         again = self._one(qualname, None, left)
         branch = 0
-        while again and left:  # a branch may also be an assignment
+        while again and left and branch < BRANCHES:  # a branch may also be an assignment
             branch += 1
             again = self._one(qualname, branch, left)
         for function in left.values():
-            self._fault("wrong", f"{self.module}:{qualname}", f"line {function.first_line}: no entry gives this definition", 1)
+            where = f"{self.module}:{qualname}"
+            self._fault("wrong", where, f"line {function.first_line}: no entry gives this definition", 1)
 
     def _one(self, qualname: str, branch: int | None, left: dict[int, Function]) -> bool:
         """Judge one entry and take its functions out of `left`; whether further branches should be tried."""
@@ -107,6 +110,7 @@ class FileSweep:
         claimed = [left.pop(line) for line in made.lines if line in left]
         if len(claimed) != len(made.lines) or (not claimed and branch is None):
             self._fault("wrong", where, f"it holds lines {made.lines}, which are not (or no more) definitions of that name", 1)
+            return False
         if not claimed:
             return branch is not None
         container = None
