@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,10 @@ from afd_patchkit.delta.place import Place
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import token_digest, tokens_in
+
+_DECLARED = frozenset({"parameter", "returns", "decorator"})
+"""Operations whose code reads no locals of the body."""
+_AGAIN = (ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,8 @@ class Context:
         headers: the headers of the compound statements around it, outermost first, the symbol's own left out.
         before: the sibling statement before it; None at the start of a suite.
         after: the sibling statement behind it; None at the end of a suite.
-        bindings: the statements (headers, for compound ones) that bind the locals its code reads, in order.
+        bindings: the statements (headers, for compound ones) that bind the locals its code reads, as far as they can run
+            before it, in order.
         holder: the statement (its header, if compound) that holds the changed expression or call, without the arguments of
             a changed call; None for whole statements.
         arguments: of a changed call: positions, keywords, `*`, `**`.
@@ -65,7 +71,7 @@ def surroundings(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Surrou
         edit: one of its edits.
         matches: the anchors of the edit's delta.
     """
-    file, place = symbol.file, Place(symbol.file)
+    place = Place(symbol.file)
     touched = edit.touched or edit.span
     anchor = next((m for m in matches if _meets(m.span, touched)), matches[0] if matches else None)
     headers = tuple(span for node in _path(symbol, touched.start) if (span := _header(place, node)))
@@ -75,8 +81,10 @@ def surroundings(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Surrou
             before = place.region([anchor.siblings[anchor.index - 1]])
         if anchor.end < len(anchor.siblings):
             after = place.region([anchor.siblings[anchor.end]])
-    names = _names(edit.emitted) | _names(file.slice(touched))
-    return Surroundings(touched, headers, before, after, tuple(_bindings(symbol, place, names)), anchor)
+    names = _names(edit.emitted) if edit.operation not in _DECLARED else frozenset()
+    reach = _reach(symbol, touched)
+    bindings = tuple(span for span in _bindings(symbol, place, names) if span.start < touched.end or reach.contains(span))
+    return Surroundings(touched, headers, before, after, bindings, anchor)
 
 
 def edit_context(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Context:
@@ -151,6 +159,18 @@ def _holder(
     return token_digest(kept), argument_names(call)
 
 
+def _reach(symbol: Symbol, touched: Span) -> Span:
+    """The outermost loop or nested function around some bytes: statements behind them in it may have run before them."""
+    around = [
+        symbol.file.node_span(node)
+        for root in symbol.nodes
+        for node in ast.walk(root)
+        if isinstance(node, _AGAIN) and node is not root
+    ]
+    found = [span for span in around if span.start <= touched.start and touched.end <= span.end]
+    return max(found, key=len, default=Span(touched.end, touched.end))
+
+
 def _meets(one: Span, other: Span) -> bool:
     return one.overlaps(other) or one.contains(other) or other.contains(one)
 
@@ -186,10 +206,8 @@ def _header(place: Place, node: ast.stmt) -> Span | None:
 
 
 def _names(text: str) -> frozenset[str]:
-    """The identifiers of some code; an over-estimate is harmless, it only adds bindings to watch."""
-    import re
-
-    return frozenset(re.findall(r"[^\W\d]\w*", text))
+    """The identifiers of some code that may be names; an over-estimate is harmless, it only adds bindings to watch."""
+    return frozenset(re.findall(r"(?<![.\w])[^\W\d]\w*", text))
 
 
 def _bindings(symbol: Symbol, place: Place, names: frozenset[str]) -> Iterator[Span]:

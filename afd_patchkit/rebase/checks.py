@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from afd_patchkit.rebase.align import Alignment
 from afd_patchkit.rebase.sides import (
     LineDiff,
     One,
+    changes,
     code_lines,
     file_line,
     first_text,
@@ -46,6 +48,7 @@ class Pair:
         new: it applied to the new symbol.
         lines: what happened to the symbol's lines.
         alignment: of the statements; None without the old text.
+        whole: all deltas of the entry applied to the new symbol.
     """
 
     delta: Delta
@@ -55,6 +58,7 @@ class Pair:
     new: One
     lines: LineDiff
     alignment: Alignment | None
+    whole: One
 
     def say(
         self, code: str, message: str, *, at: int | None = None, details: Sequence[str] = (), help: str | None = None
@@ -137,8 +141,8 @@ def _edit(
     file = pair.new.symbol.file
     old_file = pair.base.symbol.file if pair.base is not None else None
 
-    def was(span: Span | None) -> list[str]:
-        return [f"was: {first_text(old_file, span)}"] if old_file is not None and there is not None else []
+    def compared(old: Span | None, now: Span | None) -> list[str]:
+        return changes(old_file, old, file, now) if there is not None else changes(None, None, file, now)
 
     at = here.touched.start
     if before["touched"] != after["touched"]:
@@ -146,7 +150,7 @@ def _edit(
             "PK510",
             "upstream changed text that the delta touches",
             at=at,
-            details=[*was(there.touched if there else None), f"now: {first_text(file, here.touched)}"],
+            details=compared(there.touched if there else None, here.touched),
             help="Read both texts: does the delta still say what it should?",
         )
     elif before.get("holder") != after.get("holder"):
@@ -178,7 +182,7 @@ def _edit(
                 "PK512",
                 f"upstream changed the statement {side} the place of the delta",
                 at=now.start if now else at,
-                details=[*was(old), f"now: {first_text(file, now)}"],
+                details=compared(old, now),
                 help="Is this still the right place?",
             )
     if before["bindings"] != after["bindings"]:
@@ -351,6 +355,9 @@ def _lost_names(pair: Pair) -> Iterator[Finding]:
     except (SyntaxError, ValueError):
         return
     kept = _bound_count(ours.body)
+    if one.applied is not pair.whole.applied and pair.whole.applied is not None:  # another delta may bind it
+        with contextlib.suppress(SyntaxError, ValueError):
+            kept |= _bound_count(parse_quietly(pair.whole.text).body)
     lost = {name for name, count in _bound_count(one.symbol.nodes).items() if kept[name] < count}
     if not lost:
         return

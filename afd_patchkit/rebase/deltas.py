@@ -106,11 +106,12 @@ def judge(change: Change) -> Judged:
     """Judge every delta of an entry."""
     if change.same_text:
         return Judged(tuple(_unchanged(change, delta) for delta in change.deltas))
-    judges = [_Judge(change, delta) for delta in change.deltas]
+    whole = change.now(change.deltas)
+    judges = [_Judge(change, delta, whole) for delta in change.deltas]
     results = [j.result() for j in judges]
     gaps = between([j.pair for j in judges if j.pair.new.applied is not None], change.base)
     results = [_with_gap(r, gaps[r.name]) if r.name in gaps else r for r in results]
-    reasons, other, conflict = _together(change, results)
+    reasons, other, conflict = _together(change, whole, results)
     return Judged(tuple(results), tuple(reasons), tuple(j.delta.name for j in judges if j.abstained), other, conflict)
 
 
@@ -144,13 +145,13 @@ def _with_gap(result: DeltaResult, findings: list[Finding]) -> DeltaResult:
 class _Judge:
     """One delta."""
 
-    def __init__(self, change: Change, delta: Delta) -> None:
+    def __init__(self, change: Change, delta: Delta, whole: One) -> None:
         self.change, self.delta = change, delta
         base = change.old([delta])
         if base is not None and base.applied is None:
             base = None  # it needs its neighbours: the lock knows where it stood
         old = flat(base.records if base is not None else change.record.get("deltas", {}), delta)
-        self.pair = Pair(delta, change.ref, old, base, change.now([delta]), change.lines, change.alignment)
+        self.pair = Pair(delta, change.ref, old, base, change.now([delta]), change.lines, change.alignment, whole)
         self.abstained = False
 
     def result(self) -> DeltaResult:
@@ -335,10 +336,11 @@ def _differences(one: str, other: str, marker: str) -> tuple[str, ...]:
     return tuple(line for line in lines if not line.startswith(("---", "+++", "@@")))[:12]
 
 
-def _together(change: Change, results: Sequence[DeltaResult]) -> tuple[list[Finding], str | None, str | None]:
+def _together(
+    change: Change, whole: One, results: Sequence[DeltaResult]
+) -> tuple[list[Finding], str | None, str | None]:
     """All deltas at once: they must apply together, and both methods must agree."""
     live = change.deltas
-    whole = change.now(live)
     base = change.old(live)
     merged = None
     if base is not None and base.applied is not None and change.base is not None:

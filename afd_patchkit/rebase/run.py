@@ -27,6 +27,8 @@ from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.upstream.settings import SourceOptions
 
 _GONE = frozenset({"PK205", "PK405"})
+_UPSTREAM = frozenset({"PK401", "PK402", "PK403", "PK406", "PK407", "PK408", "PK409", "PK410"})
+"""Codes of an upstream that cannot be had."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,13 @@ class Side:
     problems: tuple[Finding, ...] = ()
     broken: frozenset[str] = frozenset()
 
+    def has_text(self, name: str) -> bool:
+        """Whether the release of pin `name` could be read."""
+        errors = [f for a in self.attempts.values() if a.error is not None for f in a.error.findings]
+        assert isinstance(self.workspace.open, Opener)
+        unread = any(f.code in _UPSTREAM for f in (*self.problems, *errors))
+        return not unread and (name in self.workspace.open.opened or not self.attempts)
+
 
 class Upgrader:
     """A project whose base is generated once, to be compared with any number of releases.
@@ -58,18 +67,28 @@ class Upgrader:
         self.project, self.options = project, options or SourceOptions()
         self.lock = locks.load(project.lock, project.shown(project.lock))
         self.loaded: Loaded = load_manifests(project)
-        self.opener = Opener(self.options, self.lock, self.loaded.pins)
-        self.base_problem: UpstreamError | None = None
-        self._base: Side | None = None
+        self._bases: dict[str, Side] = {}
         self._stale = stale_inputs(self.lock, current_inputs(project)) if self.lock is not None else None
 
     # ---- the two sides ------------------------------------------------------------------------------------------
 
-    def base(self) -> Side:
-        """What the pins give; without attempts where the old upstream is not at hand."""
-        if self._base is None:
-            self._base = self._side(Workspace(self.loaded.pins, self.opener), self.loaded.manifests)
-        return self._base
+    def base(self, name: str) -> Side:
+        """What the pins give; without attempts where the old release of pin `name` is not at hand."""
+        if name not in self._bases:
+            opener = Opener(self._options(name, _identity(self.loaded.pins.pins[name]), base=True), self.lock, self.loaded.pins)
+            self._bases[name] = self._side(Workspace(self.loaded.pins, opener), self.loaded.manifests)
+        return self._bases[name]
+
+    def _options(self, name: str, version: str, *, base: bool) -> SourceOptions:
+        """An explicit source `NAME@VERSION` is for that release; a plain `NAME` is for the one the pin moves to."""
+        given = self.options.sources
+        if not any(key.partition("@")[0] == name for key in given):
+            return self.options
+        sources = {key: path for key, path in given.items() if key.partition("@")[0] != name}
+        chosen = given.get(f"{name}@{version}", None if base else given.get(name))
+        if chosen is not None:
+            sources[name] = chosen
+        return replace(self.options, sources=sources)
 
     def _maker(self, workspace: Workspace, manifest: Manifest) -> ModuleMaker:
         project = self.project
@@ -134,12 +153,13 @@ class Upgrader:
         findings = list(check_target(name, old, new, self.project, self.lock, self._stale))
         if old == new:
             return replace(result, findings=tuple(findings))
-        opener = Opener(self.options, self.lock, pins)
+        opener = Opener(self._options(name, _identity(new), base=False), self.lock, pins)
         workspace = Workspace(pins, opener)
         upstream = workspace.upstream(name)
         findings += [replace(n, code="PK504", severity=_error()) if n.code == "PK640" else n for n in upstream.notes]  # type: ignore[attr-defined]
-        base = self.base()
-        opener.opened |= {n: u for n, u in self.opener.opened.items() if n != name}
+        base = self.base(name)
+        assert isinstance(base.workspace.open, Opener)
+        opener.opened |= {n: u for n, u in base.workspace.open.opened.items() if n != name}
         here = self._side(workspace, self.loaded.manifests, prove=True)
         release = Release(workspace.upstream(name))
         entries: list[EntryResult] = []
@@ -153,7 +173,7 @@ class Upgrader:
                     progress.advance(1)
         if progress:
             progress.done()
-        available = all(u.code not in _UPSTREAM for u in base.problems) and name in self.opener.opened
+        available = base.has_text(name)
         if not available:
             findings.append(_from_digests(name, old))
         findings += _module_problems(here, base, entries)
@@ -277,7 +297,6 @@ def with_symbol(manifest: Manifest, entry: Entry, reference: str) -> Manifest:
     return manifest.model_copy(update={"entries": tuple(items)})
 
 
-_UPSTREAM = frozenset({"PK401", "PK402", "PK403", "PK406", "PK407", "PK408", "PK409", "PK410"})
 
 
 def _error() -> Any:

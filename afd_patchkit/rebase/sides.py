@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, unified_diff
 from functools import cached_property
 from typing import Any
 
@@ -121,6 +121,18 @@ def first_text(file: SourceFile, span: Span | None, limit: int = 88) -> str:
     if len(line) > limit:
         return line[: limit - 3] + "..."
     return line + (" ..." if more else "")
+
+
+def changes(old_file: SourceFile | None, old: Span | None, file: SourceFile, now: Span | None, limit: int = 8) -> list[str]:
+    """What changed from one text to another, as lines with `-` and `+`; without the old text, the new one's first line."""
+    if old_file is None or old is None or now is None or "\n" not in old_file.slice(old) + file.slice(now):
+        was = [f"was: {first_text(old_file, old)}"] if old_file is not None else []
+        return [*was, f"now: {first_text(file, now)}"]
+    one = [line.strip() for line in old_file.slice(old).split("\n")]
+    other = [line.strip() for line in file.slice(now).split("\n")]
+    lines = [d for d in unified_diff(one, other, n=0, lineterm="") if d[:3] not in ("---", "+++") and d[:2] != "@@"]
+    more = [f"and {len(lines) - limit} more lines"] if len(lines) > limit else []
+    return [f"{d[0]} {d[1:100]}" for d in lines[:limit]] + more or [f"now: {first_text(file, now)}"]
 
 
 def code_lines(symbol: Symbol, first: int, last: int) -> list[int]:
