@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from afd_patchkit.delta import header_ops
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import Edit, Nesting, check_overlaps, render
@@ -80,6 +81,8 @@ def apply_deltas(
             apply_delta(builder, delta)
         except PatchkitError as error:
             problems += [f.at(entry=entry, delta=delta.name, manifest=delta.where) for f in error.findings]
+    if not problems:
+        header_ops.finish(builder)
     problems = problems or _outside(builder) or check_overlaps(builder.edits, symbol.file, entry)
     if problems:
         raise DeltaError(*problems)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from afd_patchkit.delta.buffer import Buffer
+from afd_patchkit.delta.comma import CommaList
 from afd_patchkit.delta.edits import Edit, Keep, Piece
 from afd_patchkit.delta.patterns import Match, Window, compile_pattern, find_ranges, select
 from afd_patchkit.delta.place import Place, Suite, width
@@ -20,6 +21,23 @@ from afd_patchkit.source.tokens import tokens_in
 
 
 @dataclass
+class Parameters:
+    """Changes of one parameter list.
+
+    Attributes:
+        items: the list.
+        names: the names of its items; `*` and `/` are named so.
+        removed: index of each item that goes, and the delta that removes it.
+        added: where items are added: the index they go before, and whether keyword-only.
+    """
+
+    items: CommaList
+    names: list[str]
+    removed: dict[int, Delta] = field(default_factory=dict)
+    added: list[tuple[int, bool]] = field(default_factory=list)
+
+
+@dataclass
 class Builder:
     """Collects the edits of one entry.
 
@@ -30,9 +48,10 @@ class Builder:
         edits: what has been built so far.
         matches: per delta name, the anchors found (for the lock).
         rebind: names the deltas declare to mean something else.
+        rebound: the deltas that do so, by name.
         parents: ids of the wrapping edits whose nested deltas are being built, outermost first.
         windows: where the patterns of nested deltas are searched; None for the whole symbol.
-        starred: a delta has added the `*` of keyword-only parameters.
+        parameters: what deltas do to the symbol's parameter list, for `finish`.
     """
 
     symbol: Symbol
@@ -41,13 +60,15 @@ class Builder:
     edits: list[Edit] = field(default_factory=list)
     matches: dict[str, list[Match]] = field(default_factory=dict)
     rebind: dict[str, Code] = field(default_factory=dict)
+    rebound: dict[str, str] = field(default_factory=dict)
     parents: list[int] = field(default_factory=list)
     windows: Sequence[Window] | None = None
-    starred: bool = False
+    parameters: Parameters | None = None
     _broken: set[int] = field(default_factory=set)
     _removed: dict[int, set[int]] = field(default_factory=dict)
     _swaps: dict[Span, list[tuple[int, Code]]] = field(default_factory=dict)
     _added: dict[int, list[tuple[Edit, str, bool]]] = field(default_factory=dict)
+    _dropped: dict[int, dict[int, int]] = field(default_factory=dict)
 
     @property
     def file(self) -> SourceFile:
@@ -200,6 +221,21 @@ class Builder:
             self.edits[number] = replace(self.edits[number], pieces=pieces)
             text, tree = inner or (self.file.slice(span), node)
             inner = text_of(pieces, text), new_tree(one, tree)
+
+    def drop(self, delta: Delta, items: CommaList, indices: Collection[int], touched: Span) -> None:
+        """Take items out of a list; neighbours may go by several deltas."""
+        dropped = self._dropped.setdefault(items.open, {})
+        for index in sorted(indices):
+            if index in dropped:
+                other = self.edits[dropped[index]]
+                raise self.fail("PK210", f"{delta.name!r} and {other.delta!r} drop the same item", delta, at=items.items[index].start)
+            dropped[index] = self.add(delta, items.items[index], (), touched=touched).id
+        for first, last, span in items.remove(dropped):
+            for index in range(first, last + 1):  # each item's share of what goes
+                start = span.start if index == first else items.items[index].start
+                end = span.end if index == last else items.items[index + 1].start
+                number = dropped[index]
+                self.edits[number] = replace(self.edits[number], span=Span(start, end))
 
     def _check_quotes(self, delta: Delta, statement: ast.stmt, code: Code, span: Span) -> None:
         """Refuse in an f-string what only Python 3.12 and later can read there."""

@@ -104,8 +104,7 @@ def _arguments(builder: Builder, delta: Delta, node: ast.Call, change: CallChang
     dropped = {nodes.index(_required(builder, delta, node, key)) for key in change.drop}
     if dropped:
         gone = Span(items.items[min(dropped)].start, items.items[max(dropped)].end)
-        for span, _ in items.remove(dropped):
-            builder.add(delta, span, [], touched=gone)
+        builder.drop(delta, items, dropped, gone)
     if appended:
         _append(builder, delta, node, items, appended, dropped, touched)
 

@@ -65,16 +65,18 @@ class CommaList:
             return [(Span(end, end), f",{line}")]
         return [(Span(end, end), ","), (Span(stop, stop), line)]  # the comment stays with its item
 
-    def remove(self, indices: Collection[int]) -> list[Cut]:
-        """Take items out, each with one comma and the layout that belonged to it."""
-        cuts: list[Cut] = []
+    def remove(self, indices: Collection[int]) -> list[tuple[int, int, Span]]:
+        """What goes when items are taken out: for each run of neighbours its first and last index, and its bytes with one
+        comma and the layout that belonged to it.
+        """
+        runs: list[tuple[int, int, Span]] = []
         gone = sorted(set(indices))
         while gone:
             first = last = gone.pop(0)
             while gone and gone[0] == last + 1:
                 last = gone.pop(0)
-            cuts.append((self._run(first, last), ""))
-        return cuts
+            runs.append((first, last, self._run(first, last)))
+        return runs
 
     def _run(self, first: int, last: int) -> Span:
         """What goes with items `first` to `last`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from afd_patchkit.delta.builder import Builder
+from afd_patchkit.delta.builder import Builder, Parameters
 from afd_patchkit.delta.comma import CommaList, Cut, parameter_list
 from afd_patchkit.delta.patterns import compile_pattern, equal
 from afd_patchkit.manifest.model import Code, Delta, ParameterChange
@@ -16,7 +16,7 @@ from afd_patchkit.source.tokens import significant, tokens_in
 def _function(builder: Builder, delta: Delta) -> FunctionNode:
     node = builder.symbol.node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        raise builder.fail("PK215", f"{builder.symbol.reference} is not a function", delta)
+        raise builder.fail("PK215", f"{builder.symbol.reference} is not a function", delta, help="It works on functions only.")
     return node
 
 
@@ -27,7 +27,10 @@ def parameter(builder: Builder, delta: Delta) -> None:
     """Add the edits of a `parameter:` delta."""
     change = delta.parameter
     assert change is not None
-    items, names = parameter_list(builder.file, _function(builder, delta))
+    node = _function(builder, delta)
+    if builder.parameters is None:
+        builder.parameters = Parameters(*parameter_list(builder.file, node))
+    items, names = builder.parameters.items, builder.parameters.names
     touched = Span(items.open, items.close)
     for name in (change.replace, change.remove, change.before, change.after):
         if name is not None and name not in names:
@@ -36,29 +39,43 @@ def parameter(builder: Builder, delta: Delta) -> None:
                 "PK219", f"{builder.symbol.reference} has no parameter {name!r}", delta, at=items.open, help=f"It has: {there}."
             )
     if change.remove is not None:
-        for span, _ in items.remove(_with_markers(names, names.index(change.remove))):
-            builder.add(delta, span, [], touched=touched)
+        index = names.index(change.remove)
+        builder.drop(delta, items, {index}, touched)
+        builder.parameters.removed[index] = delta
     elif change.replace is not None:
         assert isinstance(delta.with_, Code)
         builder.add(delta, items.items[names.index(change.replace)], [delta.with_.text.strip()], touched=touched)
     else:
-        _add(builder, delta, change, items, names, touched)
+        _add(builder, delta, change, builder.parameters, touched)
 
 
-def _with_markers(names: list[str], index: int) -> set[int]:
-    """A parameter and the `*` or `/` that cannot stand without it."""
-    gone = {index}
-    if names[index + 1 : index + 2] == ["/"] and index == 0:
-        gone.add(1)
-    if index and names[index - 1] == "*" and index == len(names) - 1:
-        gone.add(index - 1)
-    return gone
+def finish(builder: Builder) -> None:
+    """Take out a `*` or `/` that cannot stand any more, once all deltas are known."""
+    found = builder.parameters
+    if found is None:
+        return
+    names, removed = found.names, found.removed
+    touched = Span(found.items.open, found.items.close)
+    if "*" in names:
+        star = names.index("*")
+        behind = [i for i in range(star + 1, len(names)) if not _text(found.items, i).startswith("**")]
+        if all(i in removed for i in behind) and not any(keyword for _, keyword in found.added):
+            builder.drop(removed[behind[-1]], found.items, {star}, touched)
+    if "/" in names:
+        slash = names.index("/")
+        if all(i in removed for i in range(slash)) and not any(index <= slash for index, _ in found.added):
+            builder.drop(removed[slash - 1], found.items, {slash}, touched)
+
+
+def _text(items: CommaList, index: int) -> str:
+    return items.file.slice(items.items[index])
 
 
 def _add(
-    builder: Builder, delta: Delta, change: ParameterChange, items: CommaList, names: list[str], touched: Span
+    builder: Builder, delta: Delta, change: ParameterChange, there: Parameters, touched: Span
 ) -> None:
     assert change.add is not None
+    items, names = there.items, there.names
     text = change.add.text.strip()
     name = text.lstrip("*").split(":")[0].split("=")[0].strip()
     if name in names:
@@ -77,9 +94,9 @@ def _add(
     index = _index(names, items, change, stars)
     if keyword_only:
         _check_keyword_only(builder, delta, items, index, stars, _plain_end(items))
-    if keyword_only and not stars and not builder.starred:
-        builder.starred = True
+    if keyword_only and not stars and not any(keyword for _, keyword in there.added):
         text = f"*{items.separator}{text}"
+    there.added.append((index, keyword_only or bool(stars and index > stars[0])))
     cuts: list[Cut] = items.insert(index, text)
     for span, emitted in cuts:
         builder.add(delta, span, [emitted], touched=touched, order=(0, int(keyword_only)))
@@ -160,7 +177,7 @@ def decorator(builder: Builder, delta: Delta) -> None:
     node = builder.symbol.node
     assert change is not None
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        raise builder.fail("PK215", f"{builder.symbol.reference} takes no decorators", delta)
+        raise builder.fail("PK215", f"{builder.symbol.reference} takes no decorators", delta, help="Only functions and classes have any.")
     indent = builder.symbol.indent
     if change.add is not None:
         point = _decorator_point(builder, delta, node, change.before, change.after)
@@ -214,7 +231,8 @@ def _decorator_span(builder: Builder, delta: Delta, node: DefinitionNode, code: 
         there = ", ".join("@" + builder.file.slice(builder.file.node_span(d)) for d in node.decorator_list)
         raise builder.fail(
             "PK202" if found else "PK201",
-            f"{len(found)} decorators of {builder.symbol.reference} match `{plain.text}`",
+            f"{len(found) or 'no'} decorator{'s' if len(found) > 1 else ''} of {builder.symbol.reference} "
+            f"match{'' if len(found) > 1 else 'es'} `{plain.text}`",
             delta,
             help=f"It has: {there or 'none'}.",
         )

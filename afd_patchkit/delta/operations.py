@@ -45,8 +45,10 @@ def rebind(builder: Builder, delta: Delta) -> None:
     """Names of the body that mean something else here; the name step writes them."""
     assert delta.rebind is not None
     for name, code in delta.rebind.items():
-        if name in builder.rebind:
-            raise builder.fail("PK214", f"`{name}` is rebound twice", delta, help="Keep one of the two deltas.")
+        if name in builder.rebound:
+            message = f"`{name}` is rebound twice: by {builder.rebound[name]!r} and by {delta.name!r}"
+            raise builder.fail("PK214", message, delta, help="Keep one of the two.")
+        builder.rebound[name] = delta.name
         builder.rebind[name] = code
 
 
