@@ -6,13 +6,14 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 
 from afd_patchkit.delta.edits import Edit
 from afd_patchkit.delta.patterns import Match
 from afd_patchkit.delta.place import Place
 from afd_patchkit.source.locate import Symbol
-from afd_patchkit.source.text import SourceFile, Span
-from afd_patchkit.source.tokens import token_digest, tokens_in
+from afd_patchkit.source.text import Span, Text
+from afd_patchkit.source.tokens import Token, token_digest, tokens_in
 
 _DECLARED = frozenset({"parameter", "returns", "decorator"})
 """Operations whose code reads no locals of the body."""
@@ -46,9 +47,31 @@ class Context:
     lines: tuple[int, int] = (0, 0)
 
 
-def digest_of(file: SourceFile, span: Span) -> str:
-    """Token digest of some bytes of a file."""
-    return token_digest(tokens_in(file, span))
+def digest_of(file: Text, span: Span) -> str:
+    """Digest of some bytes of a file by their tokens; commas that formatters add in front of a closing bracket do not count."""
+    return token_digest(_plain(tokens_in(file, span)))
+
+
+def _plain(items: Sequence[Token]) -> list[Token]:
+    """The tokens without trailing commas, as far as these make no tuple."""
+    dropped: set[int] = set()
+    groups: list[tuple[bool, list[int]]] = []  # of each open bracket: it belongs to a call or `def`; its commas
+    before: Token | None = None
+    for index, token in enumerate(items):
+        if token.kind not in ("name", "number", "string", "op"):
+            continue
+        if token.kind == "op" and token.text in ("(", "[", "{"):
+            called = before is not None and (before.text in (")", "]") or (before.kind == "name" and not iskeyword(before.text)))
+            groups.append((called and token.text == "(", []))
+        elif token.kind == "op" and token.text == "," and groups:
+            groups[-1][1].append(index)
+        elif token.kind == "op" and token.text in (")", "]", "}") and groups:
+            called, commas = groups.pop()
+            trailing = before is not None and before.text == "," and commas and items[commas[-1]] is before
+            if trailing and (called or len(commas) > 1):
+                dropped.add(commas[-1])
+        before = token
+    return [token for index, token in enumerate(items) if index not in dropped]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +106,11 @@ def surroundings(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Surrou
             after = place.region([anchor.siblings[anchor.end]])
     names = _names(edit.emitted) if edit.operation not in _DECLARED else frozenset()
     reach = _reach(symbol, touched)
-    bindings = tuple(span for span in _bindings(symbol, place, names) if span.start < touched.end or reach.contains(span))
+    bindings = tuple(
+        span
+        for span in _bindings(symbol, place, names)
+        if (span.start < touched.end or reach.contains(span)) and not (len(edit.span) and edit.span.contains(span))
+    )
     return Surroundings(touched, headers, before, after, bindings, anchor)
 
 
@@ -156,7 +183,7 @@ def _holder(
         return digest_of(file, whole), ()
     cut = Span(file.node_span(call.func).end, file.node_span(call).end)
     kept = (*tokens_in(file, Span(whole.start, cut.start)), *tokens_in(file, Span(cut.end, whole.end)))
-    return token_digest(kept), argument_names(call)
+    return token_digest(_plain(kept)), argument_names(call)
 
 
 def _reach(symbol: Symbol, touched: Span) -> Span:

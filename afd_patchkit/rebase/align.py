@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from rapidfuzz.distance import Indel
 
+from afd_patchkit.delta.context import digest_of
 from afd_patchkit.delta.place import Place
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import SourceFile, Span
-from afd_patchkit.source.tokens import significant, token_digest, tokens_in
+from afd_patchkit.source.tokens import significant, tokens_in
 
 _LEAST = 0.5
 _TABLE = 40_000  # cells of one table; beyond, only equal statements anchor it
@@ -71,7 +72,7 @@ class Tree:
         suites = list(suites_of(node))
         own = Span(span.start, self.place.start(suites[0][1][0])) if suites else span
         words = tuple(t.text for t in significant(tokens_in(file, own)))
-        found = Statement(node, span, token_digest(tokens_in(file, span)), words, parent)
+        found = Statement(node, span, digest_of(file, span), words, parent)
         found.suites = [(name, [self._build(child, found) for child in suite]) for name, suite in suites]
         self.by_id[id(node)] = found
         return found

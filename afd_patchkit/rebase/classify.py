@@ -40,6 +40,8 @@ class Subject:
         read_old: gives old files.
         read_new: gives new files.
         version: the version (or commit) the pin moves to.
+        gates: errors of the assembled module that this entry causes.
+        warnings: codes of warnings that the base had.
     """
 
     ref: str
@@ -54,6 +56,7 @@ class Subject:
     read_old: Reader | None
     read_new: Reader | None
     version: str
+    gates: tuple[Finding, ...] = ()
     warnings: frozenset[str] = frozenset()
 
     @property
@@ -185,10 +188,11 @@ def _gates(subject: Subject, judged: Judged) -> tuple[list[Finding], list[Findin
         errors = [f for f in subject.new.error.findings if not (failed and f.code.startswith("PK2")) and f.code not in known]
         return errors, []
     assert subject.new.generated is not None
+    errors = list(subject.gates)
     if subject.old is not None:
         before = {(f.code, f.message) for f in subject.old.findings}
-        return [], [f for f in subject.new.generated.findings if is_serious(f) and (f.code, f.message) not in before]
-    return [], [f for f in subject.new.generated.findings if is_serious(f) and f.code not in subject.warnings]
+        return errors, [f for f in subject.new.generated.findings if is_serious(f) and (f.code, f.message) not in before]
+    return errors, [f for f in subject.new.generated.findings if is_serious(f) and f.code not in subject.warnings]
 
 
 # ---- taken text -------------------------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from afd_patchkit import lock as locks
@@ -40,6 +41,8 @@ class Side:
         attempts: by reference.
         retired: by reference.
         problems: findings about whole modules.
+        broken: modules that are unusable as a whole.
+        gates: findings about the assembled modules, by the entry that causes them.
     """
 
     workspace: Workspace
@@ -47,6 +50,7 @@ class Side:
     retired: Mapping[str, Retired]
     problems: tuple[Finding, ...] = ()
     broken: frozenset[str] = frozenset()
+    gates: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def has_text(self, name: str) -> bool:
         """Whether the release of pin `name` could be read."""
@@ -108,6 +112,7 @@ class Upgrader:
         retired: dict[str, Retired] = {}
         problems: list[Finding] = []
         broken = set()
+        gates: dict[str, tuple[Finding, ...]] = {}
         for manifest in manifests:
             maker = self._maker(workspace, manifest)
             try:
@@ -124,8 +129,13 @@ class Upgrader:
                     try:
                         maker.assembled(found, gone)
                     except PatchkitError as error:
-                        problems += [f.at(manifest=manifest.where) for f in error.findings]
-        return Side(workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken))
+                        for item in error.findings:
+                            causes = [a for a in found if _causes(a, item)]
+                            for attempt in causes:
+                                placed = replace(item, entry=attempt.ref, manifest=attempt.entry.where)
+                                gates[attempt.ref] = (*gates.get(attempt.ref, ()), placed)
+                            problems += [] if causes else [item.at(manifest=manifest.where)]
+        return Side(workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken), gates)
 
     # ---- one release --------------------------------------------------------------------------------------------
 
@@ -228,6 +238,7 @@ class Upgrader:
             read_old=base.workspace.read if old is not None else None,
             read_new=here.workspace.read,
             version=_identity(pin),
+            gates=here.gates.get(ref, ()),
             warnings=frozenset((self.lock or {}).get("warnings", ())),
         )
         if entry.kind == "owned" or entry.symbol is None:
@@ -277,6 +288,16 @@ class Upgrader:
         changed = with_symbol(manifest, entry, symbol.reference)
         attempts, _ = self._maker(here.workspace, changed).attempts()
         return next((a for a in attempts if a.ref == ref), None)
+
+
+def _causes(attempt: Attempt, item: Finding) -> bool:
+    """Whether a finding about an assembled module (an unknown name, a line that does not compile) is about this entry."""
+    if attempt.generated is None:
+        return False
+    text = attempt.generated.body.text
+    if item.code == "PK232" and (name := re.search(r"`(\w+)`", item.message)):
+        return re.search(rf"\b{name[1]}\b", text) is not None
+    return bool(item.details) and bool(item.details[0].strip()) and item.details[0].strip() in text
 
 
 def with_symbol(manifest: Manifest, entry: Entry, reference: str) -> Manifest:
