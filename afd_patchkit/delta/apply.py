@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from afd_patchkit.delta import header_ops
-from afd_patchkit.delta.buffer import Buffer
+from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import Edit, Nesting, check_overlaps, render
 from afd_patchkit.delta.fences import Fence, draw
@@ -185,7 +185,8 @@ def _marked(builder: Builder, body: Buffer, marker: str) -> list[Finding]:
         runs = lines[plain.line_of(token.span.start) - 1]
         if any(run.label == "fence" and run.text.strip() for run in runs):
             continue
-        run = next(run for run in reversed(runs) if run.text.strip())
+        column = len(plain.slice(Span(plain.starts[plain.line_of(token.span.start) - 1], token.span.start)))
+        run = _run_at(runs, column)
         edit = builder.edits[run.edits[-1]] if run.edits and run.file is None else None
         found.append(
             finding(
@@ -199,3 +200,12 @@ def _marked(builder: Builder, body: Buffer, marker: str) -> list[Finding]:
             )
         )
     return found
+
+
+def _run_at(runs: Sequence[Run], column: int) -> Run:
+    """The part of a line from character `column` on."""
+    for run in runs:
+        if column < len(run.text):
+            return run.part(column, len(run.text))
+        column -= len(run.text)
+    raise AssertionError("the line is shorter")

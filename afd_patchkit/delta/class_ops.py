@@ -22,7 +22,7 @@ def member(builder: Builder, delta: Delta) -> None:
     node = builder.symbol.node
     assert change is not None
     if not isinstance(node, ast.ClassDef):
-        raise builder.fail("PK215", f"{builder.symbol.reference} is not a class", delta)
+        raise builder.fail("PK215", f"{builder.symbol.reference} is not a class", delta, help="It works on classes only.")
     fields = delta.field is not None
     suite = builder.place.suite(node, node.body)
     if change.add is not None:
@@ -83,6 +83,11 @@ def _add(builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, 
     code, place, body = change.add, builder.place, suite.body
     assert code is not None
     added = ast.parse(code.text.strip("\n")).body
+    if not all(_names(statement, fields=fields) for statement in added):
+        takes, other = ("assignments", "member") if fields else ("functions and classes", "field")
+        raise builder.fail(
+            "PK215", f"`{delta.operation}` takes {takes}", delta, help=f"Use `{other}` or `insert` for other statements."
+        )
     for name in (name for statement in added for name in _names(statement, fields=fields)):
         if any(name in _names(n, fields=fields) for n in body):
             raise builder.fail(

@@ -153,7 +153,7 @@ def _replace(builder: Builder, delta: Delta, code: Code, target: Clause, found: 
     kept = Span(builder.place.start(target.suite[0]), region.end)
     held = {UPSTREAM: Held(builder.file, kept, builder.place.column(target.suite[0]), whole=True)}
     pieces = clause_pieces(builder, delta, code, found, indent, held)
-    builder.add(delta, region, pieces, touched=region, indent=indent)
+    builder.add(delta, region, pieces, touched=region, indent=indent, part=True)
 
 
 def _remove(builder: Builder, delta: Delta, target: Clause, found: list[Clause]) -> None:
@@ -168,7 +168,7 @@ def _remove(builder: Builder, delta: Delta, target: Clause, found: list[Clause])
     if not _dispensable(target, found):
         raise _needed(builder, delta, target)
     region = Span(target.span.start, _end(builder, target))
-    builder.add(delta, region, [], touched=region, indent=indent)
+    builder.add(delta, region, [], touched=region, indent=indent, part=True)
 
 
 def _dispensable(target: Clause, found: list[Clause]) -> bool:

@@ -130,30 +130,32 @@ class Nesting:
         if not keep.span.contains(edit.span):
             return False
         if not len(edit.span):
-            if self.declared(edit, holder) or inside(edit, keep.span, keep.width):
-                return True
-            return keep.whole and edit.width is not None and edit.width == keep.width
+            return self.declared(edit, holder) or _inside(edit, keep.span, keep.width, block=keep.whole)
         if keep.span == edit.span and any(holder.span == k for k in edit.keeps):
             return holder.id < edit.id  # each keeps the other's text: the earlier delta is the outer one
-        return True
+        return keep.span != edit.span or bool(edit.pieces)  # what is removed whole cannot be kept
 
 
-def inside(insertion: Edit, span: Span, width: int | None) -> bool:
+def _inside(insertion: Edit, span: Span, width: int | None, *, block: bool = False, clause: bool = False) -> bool:
     """Whether an insertion stands in `span`; at its edges that depends on what it belongs to.
 
     Args:
         insertion: an edit with an empty span.
         span: some bytes.
         width: columns of the indentation of the statements in `span`; None for a piece of a statement.
+        block: `span` is a whole block: what stands beside its statements stands in it.
+        clause: `span` is a clause: other clauses stand beside it.
     """
     point = insertion.span.start
     if span.start < point < span.end:
         return True
     if width is None or point not in (span.start, span.end):
         return False
-    if insertion.part:
-        return insertion.width is None or insertion.width >= width
-    return point == span.end and insertion.width is not None and insertion.width > width
+    if insertion.width is None:
+        return insertion.part
+    if insertion.width == width:
+        return block or (insertion.part and not clause)
+    return insertion.width > width and (insertion.part or point == span.end)
 
 
 def check_overlaps(edits: Sequence[Edit], file: SourceFile, entry: str) -> list[Finding]:
@@ -221,7 +223,7 @@ def _clash(one: Edit, other: Edit, nesting: Nesting) -> bool:
         return False
     if not len(one.span) or not len(other.span):
         point, region = (one, other) if not len(one.span) else (other, one)
-        return inside(point, region.span, region.width)
+        return _inside(point, region.span, region.width, clause=region.part)
     return one.span.overlaps(other.span)
 
 

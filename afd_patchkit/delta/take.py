@@ -41,7 +41,6 @@ def taker(entry: str, read: Reader | None, taken: Taken, marker: str) -> Callabl
         module, qualname = parse_reference(request.symbol.text, request.symbol.position)
         symbol = find_symbol(read(request.pin, module), qualname)
         window = _window(request, symbol, entry)
-        nodes = window.body[window.start : window.stop]
         place = Place(symbol.file, symbol.line_ranges)
         suite = place.suite(window.owner, window.body)
         span = suite.region(window.start, window.stop - 1)
@@ -64,9 +63,7 @@ def taker(entry: str, read: Reader | None, taken: Taken, marker: str) -> Callabl
         ]  # fmt: skip
         if problems:
             raise DeltaError(*problems)
-        nesting = Nesting(builder.edits)
-        body = render(symbol.file, span, nesting).reindent(place.column(nodes[0]), "", skip_first=True)
-        body = _fenced(body, nesting, marker)
+        body = _rendered(place, span, Nesting(builder.edits), marker)
         if request.rename:
             body = _renamed(request, body, symbol, entry)
         # what stands there now belongs to the delta that takes, not to the taken text's own deltas
@@ -75,13 +72,16 @@ def taker(entry: str, read: Reader | None, taken: Taken, marker: str) -> Callabl
     return take
 
 
-def _fenced(body: Buffer, nesting: Nesting, marker: str) -> Buffer:
-    """The text with the fences of its own deltas; it ends where its last statement or fence does, without a newline."""
-    if not nesting.edits:
-        return body
-    fenced, _ = draw(body + Buffer.emitted("\n", (), "gap"), nesting, marker)
-    *rest, last = fenced.runs
-    return Buffer([*rest, last.part(0, len(last.text) - 1)])
+def _rendered(place: Place, span: Span, nesting: Nesting, marker: str) -> Buffer:
+    """The taken text, dedented, with the fences of its own deltas; it ends without a newline."""
+    fresh = place.starts_line(span.start)
+    start = place.line_start(span.start) if fresh else span.start
+    body = render(place.file, Span(start, span.end), nesting)
+    if nesting.edits:
+        fenced, _ = draw(body + Buffer.emitted("\n", (), "gap"), nesting, marker)
+        *rest, last = fenced.runs
+        body = Buffer([*rest, last.part(0, len(last.text) - 1)])
+    return body.reindent(place.line_indent(span.start), "", skip_first=not fresh)
 
 
 def _window(request: Take, symbol: Symbol, entry: str) -> Window:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import textwrap
+import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -173,8 +175,11 @@ def _outside_fences(applied: Applied, text: str) -> list[str]:
     out: list[str] = []
     names = {fence.name for fence in applied.fences}
     shape = re.compile(rf"[ \t]*# {re.escape(MARKER)} (START|END): (.*)")
-    for line in text.split("\n")[:-1]:
-        found = shape.fullmatch(line)
+    lead = "if 1:\n" if text[:1] in (" ", "\t") else ""
+    tokens = list(tokenize.generate_tokens(io.StringIO(lead + text).readline))
+    comments = {t.start[0] - len(lead.splitlines()) for t in tokens if t.type == tokenize.COMMENT}
+    for number, line in enumerate(text.split("\n")[:-1], 1):
+        found = shape.fullmatch(line) if number in comments else None
         if found and found[2] in names:
             if found[1] == "START":
                 opened.append(found[2])

@@ -1,0 +1,322 @@
+"""`take:` text of another pin's symbol."""
+
+from __future__ import annotations
+
+import pytest
+
+from afd_patchkit.delta.buffer import upstream_line
+from tests.delta.deltas import Case, apply, check, refused, table
+
+UPSTREAM = """
+def f(self, x):
+    if x:
+        a(x)
+    return x
+"""
+
+DONOR = '''
+class Engine:
+    def step(self, batch):
+        """Doc."""
+        # about state
+        state = self.prepare(
+            batch,
+            key="é",
+        )  # prepared
+        if state.split:
+            run(state, """
+  text
+""")
+            # end of if
+        # about out
+        out = self.model(state)
+        return out
+'''
+
+TAKE = """
+- name: d
+  after: |
+    a(x)
+  insert:
+    take:
+      pin: donor
+      symbol: acme.engine:Engine.step
+"""
+
+
+def take(more: str) -> str:
+    """The delta `TAKE` with more keys under `take`."""
+    return TAKE + "".join(f"      {line}\n" for line in more.strip("\n").splitlines())
+
+
+@table(
+    Case(
+        "the whole body, without its docstring",
+        UPSTREAM,
+        TAKE,
+        '''
+        def f(self, x):
+            if x:
+                a(x)
+                # ### PATCH START: d
+                state = self.prepare(
+                    batch,
+                    key="é",
+                )  # prepared
+                if state.split:
+                    run(state, """
+          text
+        """)
+                    # end of if
+                # about out
+                out = self.model(state)
+                return out
+                # ### PATCH END: d
+            return x
+        ''',
+        donors={"acme.engine": DONOR},
+    ),
+    Case(
+        "one statement; from and to",
+        UPSTREAM,
+        take("from: |\n  state = ...")
+        + """
+- name: e
+  replace: |
+    return x
+  with:
+    take:
+      pin: donor
+      symbol: acme.engine:Engine.step
+      from: |
+        if state.split: ...
+      to: |
+        out = ...
+""",
+        '''
+        def f(self, x):
+            if x:
+                a(x)
+                # ### PATCH START: d
+                state = self.prepare(
+                    batch,
+                    key="é",
+                )  # prepared
+                # ### PATCH END: d
+            # ### PATCH START: e
+            if state.split:
+                run(state, """
+          text
+        """)
+                # end of if
+            # about out
+            out = self.model(state)
+            # ### PATCH END: e
+        ''',
+        donors={"acme.engine": DONOR},
+    ),
+    Case(
+        "with deltas: an edge, a piece, an insertion, a removal, a clause",
+        UPSTREAM,
+        take(
+            """
+from: |
+  state = ...
+to: |
+  out = ...
+deltas:
+  - name: call
+    call:
+      match: |
+        self.prepare(...)
+      set: {rank: "1"}
+  - name: drop
+    remove: |
+      run(...)
+  - name: more
+    after: |
+      out = ...
+    insert: |
+      log(out)
+  - name: else
+    clause:
+      of: |
+        if state.split: ...
+      add: |
+        else:
+            pass
+"""
+        ),
+        """
+        def f(self, x):
+            if x:
+                a(x)
+                # ### PATCH START: d
+                state = self.prepare(
+                    batch,
+                    key="é",
+                    # ### PATCH START: call
+                    rank=1,
+                    # ### PATCH END: call
+                )  # prepared
+                if state.split:
+                    # ### PATCH START: drop
+                    pass
+                    # ### PATCH END: drop
+                    # end of if
+                # ### PATCH START: else
+                else:
+                    pass
+                # ### PATCH END: else
+                # about out
+                out = self.model(state)
+                # ### PATCH START: more
+                log(out)
+                # ### PATCH END: more
+                # ### PATCH END: d
+            return x
+        """,
+        donors={"acme.engine": DONOR},
+    ),
+    Case(
+        "rename: names that mean something else",
+        UPSTREAM,
+        take(
+            """
+from: |
+  state = ...
+to: |
+  out = ...
+rename: {batch: "x", run: "self.run", state: "prepared", out: "x"}
+deltas:
+  - name: ours
+    after: |
+      out = ...
+    insert: |
+      log(out, batch)
+"""
+        ),
+        '''
+        def f(self, x):
+            if x:
+                a(x)
+                # ### PATCH START: d
+                prepared = self.prepare(
+                    x,
+                    key="é",
+                )  # prepared
+                if prepared.split:
+                    self.run(prepared, """
+          text
+        """)
+                    # end of if
+                # about out
+                x = self.model(prepared)
+                # ### PATCH START: ours
+                log(out, batch)
+                # ### PATCH END: ours
+                # ### PATCH END: d
+            return x
+        ''',
+        donors={"acme.engine": DONOR},
+    ),
+    Case(
+        "rename: parentheses, f-strings, keywords and attributes of the same name",
+        "def f(x):\n    pass\n",
+        """
+        - name: d
+          replace: |
+            pass
+          with:
+            take:
+              pin: donor
+              symbol: acme.other:g
+              rename: {a: "p or q", b: "m.b"}
+        """,
+        """
+        def f(x):
+            # ### PATCH START: d
+            y = (p or q).a(a=(p or q), b=m.b) if (p or q) else f"ä {(p or q)!r:>{m.b}}"
+            # ### PATCH END: d
+        """,
+        donors={"acme.other": 'def g(a, b):\n    y = a.a(a=a, b=b) if a else f"ä {a!r:>{b}}"\n'},
+    ),
+    Case(
+        "from a one-line body, a class, and between semicolons",
+        "def f(x):\n    a(); b()\n",
+        """
+        - name: one
+          before: |
+            b()
+          insert:
+            take: {pin: donor, symbol: "acme.other:g", from: "p()"}
+        - name: class
+          after: |
+            b()
+          insert:
+            take: {pin: donor, symbol: "acme.other:C"}
+        """,
+        """
+        def f(x):
+            # ### PATCH START: one
+            a(); p(); b()
+            # ### PATCH END: one
+            # ### PATCH START: class
+            x = 1
+            # ### PATCH END: class
+        """,
+        donors={"acme.other": "def g(): o(); p(); q()\nclass C: x = 1\n"},
+    ),
+)
+def test_take(case):
+    check(case)
+
+
+def test_taken_lines_are_the_donor_s_and_noted():
+    applied = apply(
+        UPSTREAM, take("from: |\n  if state.split: ...\nto: |\n  out = ..."), donors={"acme.engine": DONOR}
+    )
+    lines = [found for line in applied.buffer.split_lines() if (found := upstream_line(line)) and found[0].pin == "donor"]
+    assert [number for _, number in lines] == [9, 10, 11, 12, 13, 14, 15]
+    ((key, (file, span)),) = applied.taken.items()
+    assert key == ("donor", "acme.engine:Engine.step")
+    assert file.slice(span).startswith("if state.split:")
+    assert file.slice(span).endswith("out = self.model(state)")
+    assert [e.delta for e in applied.edits] == ["d"]
+
+
+def test_two_takes_of_one_symbol_note_all_that_lies_between():
+    second = take("from: |\n  out = ...").replace("name: d", "name: e").replace("a(x)", "return x")
+    applied = apply(UPSTREAM, take("from: |\n  state = ...") + second, donors={"acme.engine": DONOR})
+    (file, span) = applied.taken["donor", "acme.engine:Engine.step"]
+    assert file.slice(span).startswith("state = ")
+    assert file.slice(span).endswith("out = self.model(state)")
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        ("from: |\n  nothing = ...", "PK201", "matches nothing in Engine.step"),
+        ("from: |\n  state = ...\nto: |\n  run(...)", "PK207", "`to` matches no later sibling"),
+        ("from: |\n  state = ...\ndeltas: [{name: e, remove: 'return out'}]", "PK201", "matches nothing"),
+        ("from: |\n  state = ...\nrename: {nothing: 'x'}", "PK224", "`nothing` does not occur"),
+        ("from: |\n  state = ...\nrename: {state: 'self.state'}", "PK224", "`state` is bound in the text"),
+    ],
+)
+def test_refused(more, code, message):
+    found = refused(UPSTREAM, take(more), donors={"acme.engine": DONOR})
+    assert found.code == code
+    assert message in found.message
+    assert (found.entry, str(found.upstream).split(":")[0]) == ("m.py::f", "acme/engine.py")
+    assert found.help
+
+
+def test_a_function_has_a_body_to_take():
+    found = refused("def f():\n    pass\n", TAKE.replace("a(x)", "pass"), donors={"acme.engine": "class Engine:\n    step = 1\n"})
+    assert (found.code, found.message) == ("PK215", "acme.engine:Engine.step has no body to take from")
+
+
+def test_names_bound_by_inner_scopes_are_not_renamed():
+    donors = {"acme.engine": "class Engine:\n    def step(self):\n        return (lambda a: a)(1)\n"}
+    found = refused(UPSTREAM, take("rename: {a: 'b'}"), donors=donors)
+    assert (found.code, found.delta) == ("PK224", "d")
