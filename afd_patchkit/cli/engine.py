@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def _assignments(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> list[tuple[str, str]]:
+def assignments(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> list[tuple[str, str]]:
     """Split each `NAME=VALUE` at its first `=`; neither side may be empty."""
     pairs = []
     for text in values:
@@ -34,7 +34,7 @@ SOURCE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--source",
         "sources",
         metavar="NAME=PATH",
-        callback=_assignments,
+        callback=assignments,
         multiple=True,
         help="Read the pin NAME from the folder, wheel or sdist PATH. Repeatable.",
     ),
@@ -65,7 +65,7 @@ def engine_options(function: _Command) -> _Command:
             "--pin",
             "pins",
             metavar="NAME=V",
-            callback=_assignments,
+            callback=assignments,
             multiple=True,
             shell_complete=complete_pins,
             help="Use version or commit V for the pin, or the target pin of the distribution, NAME. Repeatable.",

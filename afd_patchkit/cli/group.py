@@ -18,6 +18,7 @@ from afd_patchkit.cli.session import Session, common
 COMMANDS = {
     "regen": "regen",
     "check": "check",
+    "upgrade": "upgrade",
     "share": "share",
     "pins": "pins",
     "explain": "explain",

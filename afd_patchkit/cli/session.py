@@ -30,7 +30,7 @@ class Session:
 
     Attributes:
         arguments: the arguments, for bug reports.
-        format: one of `FORMATS`.
+        format: one of the command's formats; `html` where there is a page.
         output: the file that takes the report; None is standard output.
         verbosity: number of `-v` less number of `-q`.
         color: what `--color/--no-color` said; None is "as the terminal has it".
@@ -101,7 +101,11 @@ class Session:
             root = self.root or self.project or Path()
             report = replace(report, findings=rebase(report.findings, root, Path()))
         context = self.context(exit_code)
-        if text is None or self.format != "text" or self.verbosity < 0:
+        if self.format == "html":
+            from afd_patchkit.review.upgrade_html import render_findings_html
+
+            self.write(render_findings_html(report, context))
+        elif text is None or self.format != "text" or self.verbosity < 0:
             self.write(render(report, self.format, context))
         else:
             rest = render(replace(report, modules=(), pins=()), "text", context) if report.findings else ""
@@ -208,14 +212,19 @@ def printing(function: _Command) -> _Command:
 
 def reporting(function: _Command) -> _Command:
     """The options of a command that reports: the common ones, `--output` and `--format`."""
+    return reporting_as(*FORMATS)(function)
+
+
+def reporting_as(*formats: str) -> Callable[[_Command], _Command]:
+    """The same for a command with formats of its own."""
     option = click.option(
         "--format",
-        type=click.Choice(FORMATS),
+        type=click.Choice(formats),
         expose_value=False,
         callback=_store,
         help="How to report (default: text).",
     )
-    return option(printing(function))
+    return lambda function: option(printing(function))
 
 
 def pass_session(function: Callable[..., Any]) -> Callable[..., Any]:

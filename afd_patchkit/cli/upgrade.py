@@ -1,0 +1,155 @@
+"""`afd-patchkit upgrade`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from afd_patchkit.cli.complete import complete_pins
+from afd_patchkit.cli.engine import assignments, source_options, source_paths
+from afd_patchkit.cli.progress import progress_for
+from afd_patchkit.cli.session import pass_session, reporting_as
+from afd_patchkit.errors import EXIT_USAGE, ManifestError
+from afd_patchkit.review.upgrade_render import FORMATS
+
+if TYPE_CHECKING:
+    from afd_patchkit.cli.session import Session
+    from afd_patchkit.project import Project
+    from afd_patchkit.rebase.model import UpgradeResult
+
+Overrides = dict[str, str]
+
+
+@click.command("upgrade", short_help="Re-apply everything on another release, and say what needs eyes.")
+@click.option(
+    "--vllm", metavar="V", multiple=True, help="Move to this version of vllm (short for --pin vllm=V). Repeatable."
+)
+@click.option(
+    "--vllm-ascend", metavar="REF", multiple=True, help="Move to this version or commit of vllm-ascend. Repeatable."
+)
+@click.option(
+    "--pin",
+    "pins",
+    metavar="NAME=V",
+    callback=assignments,
+    multiple=True,
+    shell_complete=complete_pins,
+    help="Move the pin, or the target pin of the distribution, NAME to version or commit V. Repeatable.",
+)
+@click.option("--write", is_flag=True, help="Move pin, lock and modules for what is clean or accepted.")
+@click.option(
+    "--report",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write report.html, report.md, report.json and report.sarif into DIR as well.",
+)
+@source_options
+@reporting_as(*FORMATS)
+@pass_session
+def command(
+    session: Session,
+    vllm: tuple[str, ...],
+    vllm_ascend: tuple[str, ...],
+    pins: Sequence[tuple[str, str]],
+    write: bool,
+    folder: Path | None,
+    sources: Sequence[tuple[str, str]],
+    offline: bool,
+) -> int:
+    """Re-apply every delta on another release, classify what happened, and report.
+
+    Each entry and delta is unchanged, clean, review, conflict, absorbed, moved, missing or retire. Nothing is written
+    without --write; with it, pin, lock and modules move together or not at all.
+
+    With several versions of one pin, a matrix of entries and releases comes first.
+    """
+    named = [("vllm", v) for v in vllm] + [("vllm-ascend", v) for v in vllm_ascend] + list(pins)
+    targets = upgrade_targets(named)
+    if write and len(targets) > 1:
+        raise click.UsageError("--write takes one release: the pin can move to one only.")
+    project = session.load_project()
+    results = run_upgrades(session, project, targets, source_paths(sources), offline=offline, write=write)
+    if folder is not None:
+        write_reports(session, results, folder, project.marker)
+    return print_upgrade(session, results, project.marker)
+
+
+def upgrade_targets(named: Sequence[tuple[str, str]]) -> list[Overrides]:
+    """One set of overrides per release asked for: one name may be given several versions.
+
+    Raises:
+        click.UsageError: no name is given, or two are given several versions.
+    """
+    versions: dict[str, list[str]] = {}
+    for name, version in named:
+        known = versions.setdefault(name, [])
+        if version not in known:
+            known.append(version)
+    if not versions:
+        raise click.UsageError("Say where to: --vllm V, or --pin NAME=V.")
+    several = [name for name, found in versions.items() if len(found) > 1]
+    if len(several) > 1:
+        raise click.UsageError(f"Only one pin may be given several versions, not {' and '.join(several)}.")
+    fixed = {name: found[0] for name, found in versions.items()}
+    if not several:
+        return [fixed]
+    return [{**fixed, several[0]: version} for version in versions[several[0]]]
+
+
+def run_upgrades(
+    session: Session,
+    project: Project,
+    targets: Sequence[Mapping[str, str]],
+    sources: Mapping[str, Path],
+    *,
+    offline: bool,
+    write: bool,
+) -> list[UpgradeResult]:
+    """One result per target; one that cannot be had is a result with the findings that say why.
+
+    Raises:
+        ManifestError: manifests or settings are wrong, whatever the release.
+    """
+    from afd_patchkit.rebase.api import upgrade
+    from afd_patchkit.review.upgrade_view import moved_findings
+    from afd_patchkit.upstream.settings import SourceOptions
+
+    results = []
+    with progress_for(session) as bars:
+        options = SourceOptions(sources=dict(sources), offline=offline, progress=bars.downloads if bars else None)
+        for target in targets:
+            result = upgrade(
+                project, pin_overrides=target, options=options, write=write, progress=bars.work if bars else None
+            )
+            if result.exit_code == EXIT_USAGE:  # the same whatever the release
+                raise ManifestError.collect(result.findings)
+            results.append(moved_findings(result, project.root, Path()))
+    return results
+
+
+def write_reports(session: Session, results: Sequence[UpgradeResult], folder: Path, marker: str) -> None:
+    """Write each file of `--report`."""
+    from afd_patchkit.cli.write import write_atomically
+    from afd_patchkit.review.context import Context
+    from afd_patchkit.review.upgrade_render import FILES, render_upgrade
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, form in FILES.items():
+        context = Context(session.command, Path(), verbosity=0)
+        write_atomically(folder / name, render_upgrade(results, form, context, marker=marker))
+    session.log(f"written: {', '.join(str(folder / name) for name in FILES)}")
+
+
+def print_upgrade(session: Session, results: Sequence[UpgradeResult], marker: str) -> int:
+    """Print the upgrade in the session's format; the exit code is the most serious one."""
+    from afd_patchkit.review.upgrade_render import render_upgrade
+    from afd_patchkit.review.upgrade_view import overall
+
+    session.write(render_upgrade(results, session.format, session.context(), marker=marker))
+    return overall(results)
+
+
