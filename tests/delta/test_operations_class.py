@@ -126,7 +126,9 @@ class f(Base):
                 return 1
 
             @p.setter
-    XX        ''',
+                def p(self, value):
+                pass
+        ''',
     ),
     Case(
         "replace and remove: a property goes with its setter",
