@@ -22,7 +22,7 @@ from functools import cached_property
 from types import CodeType
 from typing import Literal
 
-from tools.sweep_scopes import DEFINED, Scopes, absolute, bindings, header_expressions, own_parts, statements
+from tools.sweep_scopes import DEFINED, Scopes, absolute, bindings, header_expressions, own_parts, statements, without_type_checking
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Kind = Literal["name", "super", "class", "mangled", "class-scope", "import", "globals"]
@@ -75,6 +75,7 @@ class UpstreamFile:
         self.tree = ast.parse(self.text)
         self.functions = list(_functions(self.tree.body, ()))
         self.names = bindings(self.tree.body, self.package)
+        self.names_at_run_time = bindings(without_type_checking(self.tree.body), self.package).keys()
         self.mutable = {name for n in ast.walk(self.tree) if isinstance(n, ast.Global) for name in n.names}
         self.lines = self.text.split("\n")
 
@@ -581,7 +582,7 @@ def _global_meaning(upstream: UpstreamFile, got: set[str] | None, name: str, une
     if got is None:
         if name in _MODULE_NAMES and name not in unevaluated:
             return f"{name} means the generated module here"
-        known = name in unevaluated or (name not in upstream.names and hasattr(builtins, name))
+        known = name in unevaluated or (name not in upstream.names_at_run_time and hasattr(builtins, name))
         return None if known else f"{name} is not bound in the generated module"
     if not got <= allowed:
         return f"{name} is {', '.join(sorted(got - allowed))}, upstream has {', '.join(sorted(allowed))}"

@@ -34,6 +34,15 @@ def bindings(body: Iterable[ast.stmt], package: str) -> dict[str, set[str]]:
     return found
 
 
+def without_type_checking(body: Iterable[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a module that run: `if TYPE_CHECKING:` gives way to its `else`."""
+    found: list[ast.stmt] = []
+    for node in body:
+        guarded = isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+        found += node.orelse if guarded and isinstance(node, ast.If) else [node]
+    return found
+
+
 def _bound_by(node: ast.stmt, package: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Import):
         for alias in node.names:

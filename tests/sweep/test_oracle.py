@@ -408,6 +408,13 @@ def test_guarded_imports_lead_to_the_same(upstream):
     assert judge(file, group(file, "g"), "import slow as f\ndef g(): return f\n").status == "wrong"
 
 
+def test_a_builtin_that_only_type_checkers_see_otherwise():
+    file = UpstreamFile("acme.m", "if TYPE_CHECKING:\n    def next(it): ...\n    from a import iter\ndef f(x): return next(x)\n")
+    assert judge(file, group(file, "f"), "def f(x): return next(x)\n").status == "verbatim"
+    shadowed = UpstreamFile("acme.m", "def next(it): ...\ndef f(x): return next(x)\n")
+    assert "not bound" in judge(shadowed, group(shadowed, "f"), "def f(x): return next(x)\n").detail
+
+
 # ---- the oracle's own machinery against the compiler ---------------------------------------------------------------
 
 
