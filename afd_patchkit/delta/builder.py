@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from afd_patchkit.delta.buffer import Buffer
@@ -255,6 +255,11 @@ class Builder:
                     help="Write it in another way, or use `replace:` on the whole statement.",
                 ).findings[0]  # fmt: skip
                 raise DeltaError(replace(found, manifest=code.position))
+
+    def swapped(self) -> Iterator[tuple[int, Code]]:
+        """The ids of the edits that replace expressions, and the new ones."""
+        for chain in self._swaps.values():
+            yield from chain
 
     def add_to_empty(
         self, delta: Delta, point: int, text: str, touched: Span, *, star: bool = False, last: bool = False

@@ -1,68 +1,139 @@
-"""The `frozen` finding: delta code that repeats the upstream text it replaces hides what upstream adds there later."""
+"""The `frozen` finding: delta code that repeats the upstream text it replaces hides what upstream changes there later."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+import builtins
+from collections.abc import Iterable, Iterator, Sequence
 
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.manifest.model import Code, Delta
 from afd_patchkit.review.finding import Finding, Severity, finding
+from afd_patchkit.source.text import Span
 
-_LEAST = 6  # nodes of a repeated tree that is worth a finding: `self.model(x)` counts, `len(x)` does not
+_BUILTINS = frozenset(dir(builtins))
+# names, attributes, constants and keywords that a repeated piece must hold to be worth a finding
+_STATEMENT, _EXPRESSION, _BUILTIN_CALL = 4, 4, 6
+_PIECES = (ast.Compare, ast.BinOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Dict,
+           ast.JoinedStr)  # fmt: skip
 
 
 def frozen_findings(builder: Builder, deltas: Sequence[Delta]) -> Iterable[Finding]:
     """PK220 for every delta whose code repeats what it replaces; a note when the manifest says why."""
     for delta in deltas:
-        code = delta.with_
-        if delta.operation in ("replace", "expr", "member", "clause") and isinstance(code, Code):
-            repeated = _repeated(builder, delta, code)
-            if repeated:
+        for code, spans in _replacements(builder, delta):
+            found = _repeated(builder, code, spans, whole=delta.operation in ("expr", "call"))
+            if found:
                 yield finding(
                     "PK220",
-                    f"`with:` repeats upstream text that it replaces: {_short(repeated)}",
+                    f"the new code repeats upstream text that it replaces: {_short(found)}",
                     severity=Severity.NOTE if delta.frozen else None,
                     entry=builder.entry,
                     delta=delta.name,
                     manifest=code.position,
-                    upstream=builder.symbol.position,
+                    upstream=builder.file.position(builder.file.node_span(found).start),
                     help=delta.frozen or "Keep it with `__upstream__` or `parts`, use `expr` or `call`, or say why in `frozen:`.",
                 )
-        if delta.deltas:
-            yield from frozen_findings(builder, delta.deltas)
+                break
+        yield from frozen_findings(builder, delta.deltas)
 
 
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return f"`{line}`" if len(line) <= 60 else f"`{line[:57]}...`"
+def _replacements(builder: Builder, delta: Delta) -> Iterator[tuple[Code, list[Span]]]:
+    """Code of a delta, and the upstream text that each replaces."""
+    edits = [edit for edit in builder.edits if edit.delta == delta.name and edit.touched is not None]
+    if isinstance(delta.with_, Code) and delta.operation in ("replace", "clause", "member", "field", "decorator"):
+        yield delta.with_, [edit.span for edit in edits if len(edit.span)]
+    elif delta.operation in ("expr", "call"):
+        swapped = {edit.id: edit.span for edit in edits}
+        for number, code in builder.swapped():
+            if number in swapped:
+                yield code, [swapped[number]]
 
 
-def _repeated(builder: Builder, delta: Delta, code: Code) -> str | None:
-    replaced: set[str] = set()
-    for edit in builder.edits:
-        if edit.delta != delta.name or edit.touched is None:
-            continue
-        for node in ast.walk(ast.Module(list(builder.symbol.nodes), [])):
-            if isinstance(node, (ast.stmt, ast.expr)) and edit.span.contains(builder.file.node_span(node)):
-                if sum(1 for _ in _counted(node)) >= _LEAST:
-                    replaced.add(ast.dump(node))
-    if not replaced:
-        return None
-    for tree in _trees(code):
-        for node in ast.walk(tree):  # breadth first: the largest repetition is met first
-            if isinstance(node, (ast.stmt, ast.expr)) and ast.dump(node) in replaced:
-                return ast.unparse(node)
+def _repeated(builder: Builder, code: Code, spans: Sequence[Span], *, whole: bool) -> ast.expr | ast.stmt | None:
+    """The upstream node that `code` repeats, if it does."""
+    replaced = [node for node in _nodes(builder) if any(s.contains(builder.file.node_span(node)) for s in spans)]
+    by_text: dict[str, ast.expr | ast.stmt] = {}
+    for node in replaced:
+        by_text.setdefault(ast.dump(node), node)
+    entire = {ast.dump(n) for n in replaced if any(builder.file.node_span(n) == s for s in spans)} if whole else set()
+    calls = [node for node in replaced if isinstance(node, ast.Call)]
+    tests = [node for node in replaced if isinstance(node, ast.BoolOp)]
+    for new in (n for tree in _trees(code) for n in ast.walk(tree)):  # breadth first: the largest is met first
+        key = ast.dump(new)
+        same = by_text.get(key)
+        if same is not None and (_weighs(same) or (key in entire and not _plain(same))):
+            return same
+        near: ast.expr | None = None
+        if isinstance(new, ast.Call):
+            near = next((call for call in calls if _repeats_call(new, call)), None)
+        elif isinstance(new, ast.BoolOp):
+            near = next((test for test in tests if _repeats_test(new, test)), None)
+        if near is not None:
+            return near
     return None
 
 
-def _counted(node: ast.AST) -> Iterable[ast.AST]:
-    return (n for n in ast.walk(node) if not isinstance(n, (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)))
+def _nodes(builder: Builder) -> Iterator[ast.expr | ast.stmt]:
+    for part in builder.symbol.nodes:
+        for node in ast.walk(part):
+            if isinstance(node, (ast.expr, ast.stmt)):
+                yield node
+
+
+def _plain(node: ast.AST) -> bool:
+    """A name, constant or chain of attributes: nothing that upstream could change without breaking the anchor."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, (ast.Name, ast.Constant))
+
+
+def _leaves(node: ast.AST) -> int:
+    return sum(isinstance(n, (ast.Name, ast.Attribute, ast.Constant, ast.keyword)) for n in ast.walk(node))
+
+
+def _weighs(node: ast.AST) -> bool:
+    """Whether an equal piece says enough to be called a repetition."""
+    if isinstance(node, ast.stmt):
+        return _leaves(node) >= _STATEMENT and not (isinstance(node, ast.Return) and (node.value is None or _plain(node.value)))
+    if isinstance(node, ast.Call):
+        least = _BUILTIN_CALL if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS else 0
+        return bool(node.args or node.keywords) and _leaves(node) >= least
+    return isinstance(node, _PIECES) and _leaves(node) >= _EXPRESSION
+
+
+def _repeats_call(new: ast.Call, old: ast.Call) -> bool:
+    """Whether a call is the old one with some arguments changed, added or dropped."""
+    if ast.dump(new.func) != ast.dump(old.func) or (isinstance(old.func, ast.Name) and old.func.id in _BUILTINS):
+        return False
+    count = len(old.args) + len(old.keywords)
+    positions = [ast.dump(a) == ast.dump(b) for a, b in zip(new.args, old.args, strict=False)]
+    given = {k.arg: ast.dump(k.value) for k in new.keywords}
+    shared = sum(positions) + sum(given.get(k.arg) == ast.dump(k.value) for k in old.keywords)
+    if old.args and not (positions and positions[0]):
+        return False  # about something else
+    return shared >= (1 if old.args else 2) and 2 * shared >= count
+
+
+def _repeats_test(new: ast.BoolOp, old: ast.BoolOp) -> bool:
+    """Whether a condition is the old one with operands changed, added or dropped."""
+    if type(new.op) is not type(old.op):
+        return False
+    there = {ast.dump(value) for value in old.values}
+    shared = [value for value in new.values if ast.dump(value) in there]
+    return len(shared) >= 2 and sum(map(_leaves, shared)) >= _EXPRESSION
+
+
+def _short(node: ast.AST) -> str:
+    line = " ".join(ast.unparse(node).split())
+    return f"`{line}`" if len(line) <= 60 else f"`{line[:57]}...`"
 
 
 def _trees(code: Code) -> list[ast.AST]:
     text = code.text.strip("\n")
-    for source in (text, f"({text.strip()}\n)", f"if 1:\n    pass\n{text}", f"try:\n    pass\n{text}"):
+    case = "match 1:\n" + "\n".join(f" {line}" for line in text.split("\n"))
+    handlers = "try:\n    pass\nexcept Exception:\n    pass\n"
+    for source in (f"({text.strip()}\n)", text, f"if 1:\n    pass\n{text}", f"try:\n    pass\n{text}", handlers + text, case):
         try:
             return [ast.parse(source)]
         except SyntaxError:

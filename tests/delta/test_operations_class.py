@@ -126,7 +126,7 @@ class f(Base):
                 return 1
 
             @p.setter
-                def p(self, value):
+            def p(self, value):
                 pass
         ''',
     ),
