@@ -13,7 +13,7 @@ from afd_patchkit.manifest.model import ClassGroup, Code, Entry, GroupEntry, Man
 from afd_patchkit.names.model import NameEdit, NamePlan
 from afd_patchkit.review.finding import Position
 from afd_patchkit.upstream.base import Upstream
-from tools.sweep_oracle import Rebinding
+from tools.sweep_rewrite import Rebinding
 
 PACKAGE = "afd_sweep"
 GROUP = "Swept"

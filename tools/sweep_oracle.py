@@ -15,35 +15,24 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-import dis
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType
 from typing import Literal
 
-from tools.sweep_scopes import DEFINED, Scopes, absolute, bindings, header_expressions, own_parts, statements, without_type_checking
-
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-Kind = Literal["name", "super", "class", "mangled", "class-scope", "import", "globals"]
-_FIELDS = (
-    "co_name", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_varnames", "co_cellvars",
-    "co_freevars", "co_names",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Rebinding:
-    """One declared fact: upstream's `old` stands as `new` in the generated function.
-
-    Kinds: `name` (a global name, read or written), `super` (zero-argument `super()`; `new` is the class), `class`
-    (`__class__`), `mangled` (a private name), `class-scope` (a name of the class body in the function's header), `import` (a
-    relative module, dots included), `globals` (`globals()`; `new` is the module's dictionary).
-    """
-
-    kind: Kind
-    old: str
-    new: str
+from tools.sweep_code import difference, find_code
+from tools.sweep_rewrite import FunctionNode, Rebinding, Rewrite
+from tools.sweep_scopes import (
+    DEFINED,
+    Scopes,
+    absolute,
+    bindings,
+    header_expressions,
+    own_parts,
+    statements,
+    without_type_checking,
+)
 
 
 @dataclass(frozen=True)
@@ -106,222 +95,6 @@ def _functions(body: Iterable[ast.stmt], classes: tuple[ast.ClassDef, ...]) -> I
             yield Function(".".join([*(c.name for c in classes), node.name]), node, classes, twin)
         elif isinstance(node, ast.ClassDef):
             yield from _functions(node.body, (*classes, node))
-
-
-# ---- code objects ---------------------------------------------------------------------------------------------------
-
-
-def find_code(code: CodeType, path: Sequence[str], first_line: int | None) -> CodeType | None:
-    """The code object at a path of class names and a function name; any line when `first_line` is None."""
-    for child in (c for c in code.co_consts if isinstance(c, CodeType)):
-        if child.co_name.startswith("<generic parameters"):
-            found = find_code(child, path, first_line)
-        elif child.co_name != path[0]:
-            continue
-        elif len(path) > 1:
-            found = find_code(child, path[1:], first_line)
-        else:
-            found = child if first_line in {None, child.co_firstlineno} else None
-        if found:
-            return found
-    return None
-
-
-def difference(ours: CodeType, theirs: CodeType, where: str = "") -> str | None:
-    """The first way in which `ours` is not upstream's code object; None when they are the same function.
-
-    Places (file, lines, columns, qualified names) do not count.
-    """
-    where = where or theirs.co_name
-    for name in _FIELDS:
-        if getattr(ours, name) != getattr(theirs, name):
-            return f"{where}: {name} {getattr(ours, name)!r}, upstream has {getattr(theirs, name)!r}"
-    if getattr(ours, "co_exceptiontable", b"") != getattr(theirs, "co_exceptiontable", b""):
-        return f"{where}: exception tables differ"
-    if "__qualname__" in theirs.co_names:  # a class body; its qualified name and (Python 3.13) line are constants
-        return _instructions(ours, theirs, where)
-    if ours.co_code != theirs.co_code:
-        return f"{where}: instructions differ{_first_instruction(ours, theirs)}"
-    return _constants(ours.co_consts, theirs.co_consts, where)
-
-
-def _constants(ours: Sequence[object], theirs: Sequence[object], where: str) -> str | None:
-    if len(ours) != len(theirs):
-        return f"{where}: {len(ours)} constants, upstream has {len(theirs)}"
-    for one, other in zip(ours, theirs, strict=True):
-        if isinstance(one, CodeType) and isinstance(other, CodeType):
-            found = difference(one, other, f"{where}.{other.co_name}")
-            if found:
-                return found
-        elif constant(one) != constant(other):
-            return f"{where}: constant {one!r}, upstream has {other!r}"
-    return None
-
-
-def constant(value: object) -> object:
-    """A constant in a form where equal means the same: 1, 1.0 and True differ, so do 0.0 and -0.0; nan equals nan."""
-    if isinstance(value, tuple):
-        return ("tuple", tuple(constant(v) for v in value))
-    if isinstance(value, frozenset):
-        return ("frozenset", frozenset(constant(v) for v in value))
-    return (type(value).__name__, repr(value))
-
-
-def _instructions(ours: CodeType, theirs: CodeType, where: str) -> str | None:
-    left, right = list(dis.get_instructions(ours)), list(dis.get_instructions(theirs))
-    if len(left) != len(right):
-        return f"{where}: {len(left)} instructions, upstream has {len(right)}"
-    for number, (one, other) in enumerate(zip(left, right, strict=True)):
-        if one.opname != other.opname:
-            return f"{where}: {one.opname}, upstream has {other.opname}"
-        place = number + 1 < len(right) and right[number + 1].argval in {"__qualname__", "__firstlineno__"}
-        if isinstance(one.argval, CodeType) and isinstance(other.argval, CodeType):
-            found = difference(one.argval, other.argval, f"{where}.{other.argval.co_name}")
-            if found:
-                return found
-        elif constant(one.argval) != constant(other.argval) and not place:
-            return f"{where}: {one.opname} {one.argval!r}, upstream has {other.argval!r}"
-    return None
-
-
-def _first_instruction(ours: CodeType, theirs: CodeType) -> str:
-    for one, other in zip(dis.get_instructions(ours), dis.get_instructions(theirs), strict=False):
-        if (one.opname, one.argrepr) != (other.opname, other.argrepr):
-            return f": {one.opname} {one.argrepr}, upstream has {other.opname} {other.argrepr}"
-    return ""
-
-
-# ---- declared rebindings, applied to upstream's tree ----------------------------------------------------------------
-
-
-class Rewrite(ast.NodeTransformer):
-    """Applies facts to one function; remembers which it used."""
-
-    def __init__(self, node: FunctionNode, facts: Iterable[Rebinding]) -> None:
-        self.facts = {(fact.kind, fact.old): fact for fact in facts}
-        self.used: set[Rebinding] = set()
-        self.scopes = Scopes(node)
-        self.header = {id(n) for e in header_expressions(node) for n in ast.walk(e)}
-        arguments = [a.annotation for a in ast.walk(node) if isinstance(a, (ast.arg, ast.AnnAssign)) and a.annotation]
-        returns = [f.returns for f in ast.walk(node) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and f.returns]
-        self.annotations = {id(n) for e in [*arguments, *returns] for n in ast.walk(e)}
-        self.firsts: list[str] = []
-
-    def _new(self, kind: Kind, old: str) -> str | None:
-        fact = self.facts.get((kind, old))
-        if fact:
-            self.used.add(fact)
-        return fact.new if fact else None
-
-    def _mangled(self, name: str) -> str:
-        return self._new("mangled", name) or name
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        new = self._new("class", node.id) if node.id == "__class__" else None
-        if new is None and id(node) in self.header:
-            new = self._new("class-scope", node.id)
-        if new is None and self.scopes.is_global(node):
-            new = self._new("name", node.id)
-        if new is not None:
-            return _expression(new, node)
-        node.id = self._mangled(node.id)
-        return node
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        self.generic_visit(node)
-        node.attr = self._mangled(node.attr)
-        return node
-
-    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
-        self.generic_visit(node)
-        node.arg = self._mangled(node.arg) if node.arg else None
-        return node
-
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        self.generic_visit(node)
-        node.arg = self._mangled(node.arg)
-        return node
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        name = node.func.id if isinstance(node.func, ast.Name) and not node.args and not node.keywords else ""
-        new = self._new("super", "super") if name == "super" else None
-        if name == "globals" and (table := self._new("globals", "globals")):
-            return _expression(table, node)
-        self.generic_visit(node)
-        if new is not None and self.firsts:
-            first = ast.copy_location(ast.Name(self._mangled(self.firsts[-1]), ast.Load()), node)
-            node.args = [_expression(new, node), first]
-        return node
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
-        new = self._new("import", "." * node.level + (node.module or "")) if node.level else None
-        if new is not None:
-            node.module, node.level = new, 0
-        return node
-
-    def visit_Global(self, node: ast.Global) -> ast.stmt:
-        node.names = [n for n in node.names if ("name", n) not in self.facts]
-        return node if node.names else ast.copy_location(ast.Pass(), node)
-
-    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        if id(node) in self.annotations and isinstance(node.value, str):
-            node.value = self._quoted(node.value)
-        return node
-
-    def _quoted(self, text: str) -> str:
-        """The names of an annotation that is written as a string."""
-        try:
-            tree = ast.parse(text.strip(), mode="eval")
-        except SyntaxError:
-            return text
-        start = len(text) - len(text.lstrip())
-        for name in sorted((n for n in ast.walk(tree) if isinstance(n, ast.Name)), key=lambda n: -n.col_offset):
-            new = self._new("class-scope", name.id) or self._new("name", name.id)
-            if new is not None and name.lineno == 1:
-                at = start + name.col_offset
-                text = text[:at] + new + text[at + len(name.id) :]
-        return text
-
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.Nonlocal:
-        node.names = [self._mangled(n) for n in node.names]
-        return node
-
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
-        self.generic_visit(node)
-        node.name = self._mangled(node.name) if node.name else None
-        return node
-
-    def _function(self, node: FunctionNode | ast.Lambda) -> ast.AST:
-        parameters = [*node.args.posonlyargs, *node.args.args]
-        outer = self.firsts
-        if not isinstance(node, ast.Lambda):
-            node.name = self._mangled(node.name) if outer else node.name
-        self.firsts = [*outer, parameters[0].arg if parameters else ""]
-        self.generic_visit(node)
-        self.firsts = outer
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            node.body = node.body or [ast.Pass()]
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._function(node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return self._function(node)
-
-
-def _expression(text: str, place: ast.expr) -> ast.expr:
-    """The expression `text`, loaded, stored or deleted as `place` is, on the lines of `place`."""
-    node = ast.parse(text, mode="eval").body
-    for part in ast.walk(node):
-        ast.copy_location(part, place)
-    ctx = getattr(place, "ctx", ast.Load())
-    if not isinstance(place, ast.Call) and not isinstance(ctx, ast.Load):
-        node.ctx = ctx  # type: ignore[attr-defined]
-    return node
 
 
 def in_context(

@@ -12,17 +12,9 @@ from types import CodeType
 
 import pytest
 
-from tools.sweep_oracle import (
-    Rebinding,
-    UpstreamFile,
-    constant,
-    context_names,
-    difference,
-    find_code,
-    future_imports,
-    in_context,
-    judge,
-)
+from tools.sweep_code import constant, difference, find_code
+from tools.sweep_oracle import UpstreamFile, context_names, future_imports, in_context, judge
+from tools.sweep_rewrite import Rebinding
 from tools.sweep_scopes import Scopes, bindings
 
 UPSTREAM = '''\
