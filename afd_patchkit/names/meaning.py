@@ -164,9 +164,11 @@ class Meanings:
         described = self.context.provided[name]
         if name not in self.upstream_free:
             return Meaning("provided")
-        if self.context.kind == "backport":
-            return Meaning("provided", rebinding=described)
         binding = lookup(self.context.symbol.file, name, self.context.source).binding
+        if self.context.kind == "backport":
+            if binding is not None and not binding.mutable and _same_import(name, described, binding):
+                return self._backport(name, attribute=False, late=False) or Meaning("provided")
+            return Meaning("provided", rebinding=described)
         if binding is None and name not in BUILTINS:
             return Meaning("provided")
         if binding is not None and not binding.mutable and _same_import(name, described, binding):

@@ -31,6 +31,7 @@ class Outcome:
         tokens: sampled, by request.
         logits: by request and position.
         widths: tokens of the model's forward passes, by step.
+        prepared: how often attention metadata was built, by step.
         ubatches: of the descriptor, by step; absent natively.
         idle: widths of the step in which the other rank, or this one, had nothing to do.
         dummy: widths of a dummy step on both ranks.
@@ -39,6 +40,7 @@ class Outcome:
     tokens: dict[str, list[int]] = field(default_factory=dict)
     logits: dict[tuple[str, int], list[float]] = field(default_factory=dict)
     widths: list[list[int]] = field(default_factory=list)
+    prepared: list[int] = field(default_factory=list)
     ubatches: list[int] = field(default_factory=list)
     idle: list[int] = field(default_factory=list)
     dummy: list[int] = field(default_factory=list)
@@ -168,8 +170,19 @@ def run(name: str, config: Any, rank: int) -> Outcome:
         step()
         return list(WIDTHS)
 
+    built: list[int] = []
+    native_attn = runner.model_state.prepare_attn
+
+    def prepare_attn(*args: Any, **kwargs: Any) -> Any:
+        built.append(1)
+        return native_attn(*args, **kwargs)
+
+    runner.model_state.prepare_attn = prepare_attn
     scheduler = Scheduler(runner, PROMPTS[rank])
-    outcome.widths = [widths(scheduler.step) for _ in range(STEPS)]
+    for _ in range(STEPS):
+        built.clear()
+        outcome.widths.append(widths(scheduler.step))
+        outcome.prepared.append(len(built))
     # The other rank has nothing to do: it takes part with one token, as the engine makes it do.
     outcome.idle = widths(scheduler.step if rank == 0 else lambda: runner._dummy_run(1, uniform_decode=True))
     outcome.dummy = widths(lambda: runner._dummy_run(7, uniform_decode=True))

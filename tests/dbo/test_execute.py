@@ -48,6 +48,9 @@ def test_steps_are_split_where_the_ranks_agree(outcomes: Outcomes, rank: int) ->
     # One token for each of three requests, on both ranks.
     assert split.widths[1:] == [[1, 2]] * (STEPS - 1)
     assert split.ubatches[:STEPS] == [2] * STEPS
+    # Attention metadata is built for the ubatches, and not for the whole batch.
+    assert split.prepared == [2] * STEPS
+    assert outcomes[rank]["native"].prepared == [1] * STEPS
 
 
 @pytest.mark.parametrize("rank", [0, 1])

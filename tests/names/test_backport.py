@@ -180,6 +180,17 @@ def test_a_sibling_provides_what_the_target_lacks_and_is_recorded(world) -> None
     }
 
 
+def test_the_donors_own_import_is_no_rebinding_when_a_part_has_it_too(world) -> None:
+    here = world(TARGET, DONOR)
+    alone = here.plan("acme.runner:uses_same", kind="backport")
+    given = {"same": "from acme.util import same"}
+    beside = here.plan("acme.runner:uses_same", kind="backport", provided=given)
+    assert beside.rebindings == {}
+    assert (beside.imports, codes(beside)) == (alone.imports, codes(alone))
+    other = here.plan("acme.runner:uses_same", kind="backport", provided={"same": "from other.util import same"})
+    assert list(other.rebindings) == ["same"]
+
+
 def test_dependencies_that_differ_are_warned_of_with_what_differs(world) -> None:
     findings = found(world, "acme.runner:uses_changed")
     assert {key: f.message.rpartition(": ")[2] for key, f in findings.items()} == {
