@@ -115,6 +115,7 @@ def _regen(
         from afd_patchkit.store import recover
 
         recover(project.generated)
+    _end_upgrade(project, check=check)
     lock = locks.load(project.lock, project.shown(project.lock))
     inputs = current_inputs(project)
     if lock is not None and not full and not modules:
@@ -133,6 +134,29 @@ def _regen(
         options=options,
         jobs=jobs,
         progress=progress,
+    )
+
+
+def _end_upgrade(project: Project, *, check: bool) -> None:
+    """End an `upgrade --write` that was interrupted; `check` only says so."""
+    journal = project.generated / ".upgrade.json"
+    if not journal.exists():
+        return
+    if not check:
+        from afd_patchkit.rebase.write import finish
+
+        finish(project)
+        return
+    from afd_patchkit.errors import PatchkitError
+    from afd_patchkit.review.finding import Position, finding
+
+    raise PatchkitError(
+        finding(
+            "PK546",
+            "an upgrade was interrupted while it wrote: generated/ is new, pins.yaml may be old",
+            generated=Position(project.shown(journal)),
+            help="Run `afd-patchkit regen`: it ends what was begun.",
+        )
     )
 
 

@@ -116,6 +116,7 @@ def classify(subject: Subject) -> EntryResult:
         ours_new=text,
         other=judged.other,
         new_digest=new_digest(subject, subject.symbol),
+        base_digest=base_digest(subject),
         attributes=new_attributes(subject.record, symbol_record(subject.symbol)) if changed else (),
     )
     return replace(result, must_do=must_do(result))
@@ -127,6 +128,13 @@ def new_digest(subject: Subject, symbol: Symbol | None) -> str:
     if not subject.touched:
         data += subject.version.encode()
     return digest(data)[:16]
+
+
+def base_digest(subject: Subject) -> str:
+    """Digest of what the entry was made from: its upstream text, or what owned code mirrors."""
+    if subject.entry.kind == "owned":
+        return digest("".join(f"{k}{v}" for k, v in sorted(subject.record.get("watch", {}).items())).encode())[:16]
+    return str(subject.record.get("sha256", ""))[:16]
 
 
 def _nothing(subject: Subject) -> str:
@@ -246,8 +254,10 @@ def takes(delta: Delta) -> set[str]:
 def _owned(subject: Subject) -> EntryResult:
     before: Mapping[str, str] = subject.record.get("watch", {})
     result = EntryResult(
-        subject.ref, "owned", subject.symbol_text, subject.symbol_text, subject.axis, "unchanged", upstream_changed="nothing"
-    )
+        subject.ref, "owned", subject.symbol_text, subject.symbol_text, subject.axis, "unchanged",
+        upstream_changed="nothing",
+        base_digest=base_digest(subject),
+    )  # fmt: skip
     if subject.new.error is not None:
         gone = any(f.code in ("PK205", "PK405") for f in subject.new.error.findings)
         status: Status = "missing" if gone else "conflict"
@@ -309,6 +319,7 @@ def missing(subject: Subject, error: PatchkitError, successors: tuple[tuple[str,
         base=subject.base.data.decode() if subject.base is not None else None,
         ours_old=subject.old.body.text if subject.old is not None else None,
         new_digest=new_digest(subject, None),
+        base_digest=base_digest(subject),
     )  # fmt: skip
     return replace(result, must_do=must_do(result))
 

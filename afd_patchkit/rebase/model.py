@@ -83,6 +83,7 @@ class EntryResult:
         ours_new: generated text now; for a conflict the merged text with conflict markers; None when there is none.
         other: method B's result where it differs from `ours_new`.
         new_digest: digest of `new`, for acceptances.
+        base_digest: digest of the old text, for acceptances.
         attributes: attributes of parameters that the new text reads and the old one did not.
     """
 
@@ -104,6 +105,7 @@ class EntryResult:
     ours_new: str | None = None
     other: str | None = None
     new_digest: str = ""
+    base_digest: str = ""
     attributes: tuple[str, ...] = ()
 
     @property

@@ -202,6 +202,23 @@ class Upgrader:
             base_available=available,
         )
 
+    def write(
+        self, result: UpgradeResult, overrides: Mapping[str, str], files: Mapping[str, bytes]
+    ) -> UpgradeResult:
+        """Move the pin, with other input files that change with it.
+
+        Raises:
+            PatchkitError: it cannot be written; nothing was changed.
+        """
+        from afd_patchkit.rebase.write import new_pins, write
+
+        pins, _ = overridden(self.loaded.pins, overrides)
+        pin = pins.pins[result.pin]
+        opener = Opener(self._options(result.pin, _identity(pin), base=False), self.lock, pins)
+        inputs = {self.project.shown(self.project.pins): new_pins(self.project, result.pin, pin), **files}
+        written, problems = write(self.project, self.lock, pins, self.loaded.manifests, opener, inputs)
+        return replace(result, written=tuple(written), findings=(*result.findings, *problems))
+
     # ---- entries ------------------------------------------------------------------------------------------------
 
     def _entries(
