@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -21,15 +22,31 @@ def entry_facts(session: Session, topic: str) -> dict[str, Any]:
     Raises:
         click.UsageError: there is no such entry, or several.
     """
-    from afd_patchkit.manifest.cross import entry_label
     from afd_patchkit.manifest.load import load_manifests
 
     loaded = load_manifests(session.load_project())
-    labels = {
+    labels = entries_by_label(loaded.manifests)
+    label = pick_entry(labels, topic)
+    return _facts(label, *labels[label], loaded.pins)
+
+
+def entries_by_label(manifests: Iterable[Manifest]) -> dict[str, tuple[Manifest, Entry, ClassGroup | None]]:
+    """Every entry by its `module.py::name`."""
+    from afd_patchkit.manifest.cross import entry_label
+
+    return {
         entry_label(manifest, entry, group): (manifest, entry, group)
-        for manifest in loaded.manifests
+        for manifest in manifests
         for entry, group in manifest.all_entries()
     }
+
+
+def pick_entry(labels: Collection[str], topic: str) -> str:
+    """The one label that `topic` means: as findings print it, or its end where that is enough.
+
+    Raises:
+        click.UsageError: there is none, or there are several.
+    """
     found = [topic] if topic in labels else [label for label in labels if _fits(label, topic)]
     if not found:
         near = get_close_matches(topic, labels, n=3)
@@ -37,13 +54,15 @@ def entry_facts(session: Session, topic: str) -> dict[str, Any]:
         raise click.UsageError(f"There is no entry {topic!r}.{hint}")
     if len(found) > 1:
         raise click.UsageError(f"{topic!r} may be any of: {', '.join(found)}.")
-    return _facts(found[0], *labels[found[0]], loaded.pins)
+    return found[0]
 
 
 def _fits(label: str, topic: str) -> bool:
     module, _, name = label.partition("::")
-    wanted_module, _, wanted_name = topic.partition("::")
-    return f"/{module}".endswith(f"/{wanted_module}") and (
+    wanted_module, colons, wanted_name = topic.partition("::")
+    if not colons:
+        wanted_module, wanted_name = "", topic
+    return (not wanted_module or f"/{module}".endswith(f"/{wanted_module}")) and (
         name == wanted_name or name.rpartition(".")[2] == wanted_name
     )
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "regen": "regen",
     "check": "check",
     "upgrade": "upgrade",
+    "diff": "diff",
     "share": "share",
     "pins": "pins",
     "explain": "explain",

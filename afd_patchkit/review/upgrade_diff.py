@@ -23,8 +23,24 @@ def sides(entry: EntryResult, view: View) -> tuple[str | None, str | None]:
     if view == "upstream":
         return entry.base, entry.new
     if view == "delta":
-        return entry.new, entry.ours_new
+        return level(entry.new, entry.ours_new), entry.ours_new
     return entry.ours_old, entry.ours_new
+
+
+def level(upstream: str | None, generated: str | None) -> str | None:
+    """Upstream's text indented as the generated one: a method that became a function has not changed in every line."""
+    if upstream is None or generated is None:
+        return upstream
+    before, after = _indent(upstream), _indent(generated)
+    if len(after) > len(before):
+        return "\n".join(after[len(before) :] + line if line.strip() else line for line in upstream.split("\n"))
+    extra = len(before) - len(after)
+    return "\n".join(line[extra:] if line[:extra].isspace() else line for line in upstream.split("\n")) if extra else upstream
+
+
+def _indent(text: str) -> str:
+    line = next((line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
+    return line[: len(line) - len(line.lstrip())]
 
 
 def absent(entry: EntryResult, view: View) -> str:

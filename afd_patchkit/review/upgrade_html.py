@@ -19,7 +19,7 @@ from afd_patchkit.report import Report
 from afd_patchkit.review.context import Context, ordered, primary, summary
 from afd_patchkit.review.finding import Finding, page
 from afd_patchkit.review.layout import human_seconds
-from afd_patchkit.review.upgrade_diff import VIEWS, absent
+from afd_patchkit.review.upgrade_diff import VIEWS, absent, level
 from afd_patchkit.review.upgrade_view import (
     MEANINGS,
     changed,
@@ -150,6 +150,7 @@ def _entry(entry: EntryResult, texts: _Texts) -> dict[str, Any]:
         "texts": {
             "base": texts(entry.base),
             "new": texts(entry.new),
+            "newLevel": texts(level(entry.new, entry.ours_new)),
             "oursOld": texts(entry.ours_old),
             "oursNew": texts(entry.ours_new),
             "other": texts(entry.other),

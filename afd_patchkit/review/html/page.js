@@ -5,7 +5,7 @@ const data = JSON.parse($("data").textContent);
 const ORDER = data.order;
 const VIEWS = [
   { id: "upstream", label: "Upstream", sides: ["base", "new"], heads: ["upstream, old", "upstream, new"] },
-  { id: "delta", label: "Delta", sides: ["new", "oursNew"], heads: ["upstream, new", "generated, new"] },
+  { id: "delta", label: "Delta", sides: ["newLevel", "oursNew"], heads: ["upstream, new", "generated, new"] },
   { id: "generated", label: "Generated", sides: ["oursOld", "oursNew"], heads: ["generated, old", "generated, new"] },
   { id: "other", label: "Second method", sides: ["oursNew", "other"], heads: ["structural operations", "three-way merge"] },
 ];
