@@ -275,7 +275,7 @@ def _one(
         return f"{name}: {private_name(wanted)} is private to {function.classes[-1].name}"
     # once more with the same names known on both sides; at module level a class would only add a cell for `super`
     imports = context_names(upstream.tree, upstream.names) | context_names(generated.tree, generated.names)
-    classes = function.classes if inside or not facts else ()
+    classes = function.classes if inside else ()
     theirs = in_context(future_imports(upstream.tree), imports, classes, wanted)
     ours = in_context(future_imports(generated.tree), imports, inside, node)
     if theirs is None or ours is None:

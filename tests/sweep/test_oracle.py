@@ -373,6 +373,15 @@ def test_super_in_another_class_is_wrong(upstream):
     assert "another class" in check(upstream, "Base.kind", text, container="Base").detail
 
 
+def test_an_explicit_super_needs_no_cell():
+    file = UpstreamFile("acme.m", "class K:\n    def f(self): return super(K, self).f()\n")
+    text = "from acme.m import K\ndef f(self): return super(K, self).f()\n"
+    assert judge(file, group(file, "K.f"), text).status == "verbatim"
+    inside = "from acme.m import K\nclass O:\n    def f(self): return super(K, self).f()\n"
+    assert judge(file, group(file, "K.f"), inside, container="O").status == "verbatim"
+    assert judge(file, group(file, "K.f"), text.replace("super(K,", "super(int,")).status == "wrong"
+
+
 def test_a_class_scope_default_is_wrong_unless_rebound():
     file = UpstreamFile("acme.m", "size = 1\nclass K:\n    size = 4\n    def f(self, n=size): return n\n")
     text = "from acme.m import size\ndef f(self, n=size): return n\n"
