@@ -49,7 +49,8 @@ def pick_entry(labels: Collection[str], topic: str) -> str:
     """
     found = [topic] if topic in labels else [label for label in labels if _fits(label, topic)]
     if not found:
-        near = get_close_matches(topic, labels, n=3)
+        names = {label: label for label in labels} | {label.rpartition("::")[2].rpartition(".")[2]: label for label in labels}
+        near = dict.fromkeys(names[name] for name in get_close_matches(topic, names, n=3))
         hint = f" Near: {', '.join(near)}." if near else ""
         raise click.UsageError(f"There is no entry {topic!r}.{hint}")
     if len(found) > 1:

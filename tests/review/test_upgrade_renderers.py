@@ -475,3 +475,24 @@ def test_findings_alone_have_a_page_too():
     text = render_findings_html(Report((reason(),)), Context("upgrade", Path()))
     data = json.loads(_parsed(text).scripts[0])
     assert [f["code"] for f in data["targets"][0]["findings"]] == ["PK501"]
+
+
+def _luminance(color: str) -> float:
+    digits = color if len(color) == 6 else "".join(c * 2 for c in color)
+    parts = [int(digits[n : n + 2], 16) / 255 for n in (0, 2, 4)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["dark", "light"])
+def test_code_is_legible_on_every_ground(root, scheme):
+    css = (root / "afd_patchkit/review/html/page.css").read_text(encoding="utf-8")
+    part = css.split("{% endset %}")[scheme].split("%}")[-1].split("}")[0]
+    colors = dict(re.findall(r"--([\w-]+): #([0-9a-f]{3}|[0-9a-f]{6});", part))
+    poor = []
+    for front in ("text", "kw", "str", "com", "num", "dec", "fence"):
+        for back in ("panel", "del", "add", "del-in", "add-in", "fence-bg"):
+            low, high = sorted((_luminance(colors[front]), _luminance(colors[back])))
+            if (high + 0.05) / (low + 0.05) < 4.5:
+                poor.append((front, back))
+    assert poor == []
