@@ -110,10 +110,10 @@ def _entry(entry: EntryResult, items: Sequence[Acceptance], used: set[Acceptance
     own = [a for a in items if (a.entry, a.base, a.new) == (entry.ref, entry.base_digest, entry.new_digest)]
     deltas = tuple(_delta(d, [a for a in own if a.delta == d.name], used) for d in entry.deltas)
     reasons = [f for f in entry.reasons if is_serious(f)]
-    covered = all([_covers(f, [a for a in own if not a.delta], used) for f in reasons])
+    told = [_covers(f, [a for a in own if not a.delta], used) for f in reasons]
     needed = [d for d in deltas if any(is_serious(f) for f in d.reasons)]
     possible = bool(reasons or needed) and entry.status not in ("missing", "retire", "clean", "unchanged")
-    return replace(entry, deltas=deltas, accepted=possible and covered and all(d.accepted for d in needed))
+    return replace(entry, deltas=deltas, accepted=possible and all(told) and all(d.accepted for d in needed))
 
 
 def _delta(delta: DeltaResult, items: Sequence[Acceptance], used: set[Acceptance]) -> DeltaResult:
@@ -121,8 +121,8 @@ def _delta(delta: DeltaResult, items: Sequence[Acceptance], used: set[Acceptance
     if delta.status == "conflict":
         wanted = delta.proposal.new if delta.proposal is not None else None
         items = [a for a in items if wanted and a.anchor == wanted]
-    covered = all([_covers(f, items, used) for f in reasons])
-    return replace(delta, accepted=bool(reasons) and covered)
+    told = [_covers(f, items, used) for f in reasons]
+    return replace(delta, accepted=bool(reasons) and all(told))
 
 
 def _covers(item: Finding, items: Sequence[Acceptance], used: set[Acceptance]) -> bool:
@@ -213,7 +213,7 @@ def made(result: UpgradeResult, entry: EntryResult, delta: str, why: str, who: s
                 raise _cannot(entry, item.name, "it does not apply, and there is no proposal to accept: mend it")
             subjects.append((item.name, item.reasons, anchor))
     if not delta:
-        if entry.status == "missing" or any(f.exit_code and f.code < "PK500" for f in entry.reasons):
+        if entry.status == "missing" or any(f.exit_code and not f.code.startswith("PK5") for f in entry.reasons):
             raise _cannot(entry, "", "it cannot be generated as it is: mend it")
         subjects.append(("", entry.reasons, ""))
     items = [

@@ -247,9 +247,8 @@ def _argument(name: str) -> str:
 # ---- early exits ------------------------------------------------------------------------------------------------------
 
 
-def early_exits(pair: Pair) -> list[tuple[ast.stmt, Edit]]:
-    """Exits (`return`, `break`, `continue`) that the delta adds, with the edit they stand in."""
-    one = pair.new
+def early_exits(one: One) -> list[tuple[ast.stmt, Edit]]:
+    """Exits (`return`, `break`, `continue`) that deltas add, with the edit they stand in."""
     if one.applied is None:
         return []
     try:
@@ -297,7 +296,7 @@ def _replaces_exit(symbol: Symbol, edit: Edit, kind: type[ast.AST]) -> bool:
 
 
 def _early_exit(pair: Pair) -> Iterator[Finding]:
-    for node, edit in early_exits(pair):
+    for node, edit in early_exits(pair.new):
         within = _loop(pair.new.symbol, edit.span.start) if isinstance(node, (ast.Break, ast.Continue)) else None
         later = [s for s in added_statements(pair) if s.start >= edit.span.end and (within is None or within.contains(s))]
         if later:

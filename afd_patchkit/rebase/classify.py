@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -13,10 +14,12 @@ from afd_patchkit.delta.apply import Reader
 from afd_patchkit.errors import PatchkitError
 from afd_patchkit.lock import digest
 from afd_patchkit.manifest.model import Delta, Entry, TakeBody
-from afd_patchkit.rebase.checks import is_serious
+from afd_patchkit.rebase.checks import early_exits, is_serious
 from afd_patchkit.rebase.deltas import Change, Judged, judge
 from afd_patchkit.rebase.model import ORDER, DeltaResult, EntryResult, Status
+from afd_patchkit.rebase.sides import One
 from afd_patchkit.rebase.signatures import new_attributes, signature_findings
+from afd_patchkit.rebase.unset import unset_attributes
 from afd_patchkit.review.finding import Finding, finding
 from afd_patchkit.source.locate import Symbol
 
@@ -90,6 +93,7 @@ def classify(subject: Subject) -> EntryResult:
     changed = not change.same_text
     if changed:
         reasons += signature_findings(subject.ref, subject.entry, subject.record, subject.base, subject.symbol)
+    reasons += _unset(subject, change)
     errors, gates = _gates(subject, judged)
     reasons += [f for f in (*errors, *gates) if f not in reasons]
     statuses: list[Status] = [d.status for d in judged.deltas]
@@ -203,6 +207,32 @@ def _gates(subject: Subject, judged: Judged) -> tuple[list[Finding], list[Findin
     return errors, [f for f in subject.new.generated.findings if is_serious(f) and f.code not in subject.warnings]
 
 
+def _unset(subject: Subject, change: Change) -> list[Finding]:
+    """Attributes that an early return of ours in a constructor leaves unset."""
+    if change.new.name != "__init__" or not change.deltas:
+        return []
+
+    def unset(one: One) -> set[str]:
+        return set(unset_attributes(one, [edit for node, edit in early_exits(one) if isinstance(node, ast.Return)]))
+
+    now = unset(change.now(change.deltas))
+    old = change.old(change.deltas)
+    known = unset(old) if old is not None else (set() if not change.same_text else now)
+    if not now:
+        return []
+    more = sorted(now - known)
+    return [
+        finding(
+            "PK535" if more else "PK656",
+            f"an early return leaves attributes unset that other methods read: {', '.join(more or sorted(now))}",
+            entry=subject.ref,
+            manifest=subject.entry.where,
+            upstream=change.new.position,
+            help="Set them before the early return, or make sure that these methods are not called.",
+        )
+    ]
+
+
 # ---- taken text -------------------------------------------------------------------------------------------------------
 
 
@@ -258,6 +288,9 @@ def _owned(subject: Subject) -> EntryResult:
         upstream_changed="nothing",
         base_digest=base_digest(subject),
     )  # fmt: skip
+    if subject.gates and subject.new.error is None:
+        result = replace(result, status="conflict", reasons=subject.gates, upstream_changed="what our code calls or imports")
+        return replace(result, must_do="mend the code", new_digest=digest(subject.version.encode())[:16])
     if subject.new.error is not None:
         gone = any(f.code in ("PK205", "PK405") for f in subject.new.error.findings)
         status: Status = "missing" if gone else "conflict"

@@ -18,8 +18,10 @@ from afd_patchkit.generate import Opener, overridden, prefetch
 from afd_patchkit.manifest.load import Loaded, load_manifests
 from afd_patchkit.manifest.model import Entry, Manifest, Pin
 from afd_patchkit.project import Project
+from afd_patchkit.rebase.aliases import alias_changes
 from afd_patchkit.rebase.classify import Subject, classify, missing, moved, takes
-from afd_patchkit.rebase.model import EntryResult, UpgradeResult
+from afd_patchkit.rebase.gates import gate
+from afd_patchkit.rebase.model import AliasChange, EntryResult, UpgradeResult
 from afd_patchkit.rebase.moved import Release, search
 from afd_patchkit.rebase.partners import drifted_partners, needs_retired_module
 from afd_patchkit.rebase.retire import deletions, retire_result, staying
@@ -80,7 +82,7 @@ class Upgrader:
         """What the pins give; without attempts where the old release of pin `name` is not at hand."""
         if name not in self._bases:
             opener = Opener(self._options(name, _identity(self.loaded.pins.pins[name]), base=True), self.lock, self.loaded.pins)
-            self._bases[name] = self._side(Workspace(self.loaded.pins, opener), self.loaded.manifests)
+            self._bases[name] = self._side(Workspace(self.loaded.pins, opener), self.loaded.manifests, name)
         return self._bases[name]
 
     def _options(self, name: str, version: str, *, base: bool) -> SourceOptions:
@@ -105,7 +107,7 @@ class Upgrader:
             root=project.root,
         )
 
-    def _side(self, workspace: Workspace, manifests: tuple[Manifest, ...], *, prove: bool = False) -> Side:
+    def _side(self, workspace: Workspace, manifests: tuple[Manifest, ...], pin: str, *, prove: bool = False) -> Side:
         assert isinstance(workspace.open, Opener)
         prefetch(workspace, manifests, workspace.open)
         attempts: dict[str, Attempt] = {}
@@ -123,6 +125,9 @@ class Upgrader:
                 continue
             attempts |= {a.ref: a for a in found}
             retired |= {r.ref: r for r in gone}
+            for item in gate(found, maker.imports, maker.parts, workspace, pin):
+                assert item.entry is not None
+                gates[item.entry] = (*gates.get(item.entry, ()), item)
             if prove:
                 problems += maker.needs_retired(found, gone)
                 if not any(a.error for a in found):
@@ -170,7 +175,7 @@ class Upgrader:
         base = self.base(name)
         assert isinstance(base.workspace.open, Opener)
         opener.opened |= {n: u for n, u in base.workspace.open.opened.items() if n != name}
-        here = self._side(workspace, self.loaded.manifests, prove=True)
+        here = self._side(workspace, self.loaded.manifests, name, prove=True)
         release = Release(workspace.upstream(name))
         entries: list[EntryResult] = []
         total = sum(1 for m in self.loaded.manifests for _ in m.all_entries())
@@ -198,6 +203,7 @@ class Upgrader:
             ),
             stays=tuple(staying(entries, self.loaded.manifests)),
             deletions=tuple(deletions(here.retired.values())),
+            aliases=self._aliases(name, new, base, workspace) if available else (),
             findings=tuple(dict.fromkeys(findings)),
             base_available=available,
         )
@@ -255,7 +261,7 @@ class Upgrader:
             read_old=base.workspace.read if old is not None else None,
             read_new=here.workspace.read,
             version=_identity(pin),
-            gates=here.gates.get(ref, ()),
+            gates=tuple(f for f in here.gates.get(ref, ()) if f not in base.gates.get(ref, ())),
             warnings=frozenset((self.lock or {}).get("warnings", ())),
         )
         if entry.kind == "owned" or entry.symbol is None:
@@ -275,6 +281,21 @@ class Upgrader:
                 upstream_changed="cannot be read", must_do="see the findings", deltas=deltas,
             )  # fmt: skip
         return classify(replace(subject, symbol=symbol))
+
+    def _aliases(self, name: str, pin: Pin, base: Side, workspace: Workspace) -> tuple[AliasChange, ...]:
+        """Modules that started or stopped to hold what our entries replace."""
+        symbols = [
+            e.symbol.text
+            for m in self.loaded.manifests
+            for e, _ in m.all_entries()
+            if e.symbol is not None and e.kind in ("copy", "delegate") and (e.pin or m.pin) == name
+        ]
+        if pin.role != "target" or not any("." not in s.partition(":")[2] for s in symbols):
+            return ()
+        try:
+            return alias_changes(symbols, base.workspace.upstream(name), workspace.upstream(name), pin, self.options.store)
+        except PatchkitError:
+            return ()  # files that are not in the cache, offline: a section that is missing, not a run that fails
 
     def _record(self, manifest: Manifest, ref: str, before: Attempt | None) -> Mapping[str, Any]:
         """The lock's record at the base: computed when the old text is at hand, else from the lock."""

@@ -230,10 +230,10 @@ CASES: dict[str, Case] = {
         PLAIN.replace("    return out\n", "    x = 0\n    self.measure(out)\n    return x\n"),
         """
         - name: renamed
-          replace: |
-            out = self.run(...)
-          with: |
-            parts = self.run(batch, size)
+          call:
+            match: |
+              out = self.run(...)
+            targets: "parts"
         - name: done with parts
           replace: |
             self.done(out)

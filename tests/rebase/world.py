@@ -42,6 +42,7 @@ class World:
         self.root = root / "project"
         self.releases = root / "releases"
         self.cache = root / "cache"
+        self.releases.mkdir(parents=True)
         self.write("pyproject.toml", '[tool.afd-patchkit]\npackage = "generated_acme"\n')
         self.write("manifests/pins.yaml", PINS)
 
