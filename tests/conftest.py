@@ -49,3 +49,16 @@ def _confined(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, t
         connect(self, address)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say on which other Pythons the output was compared; the ones that are not there are among the skips."""
+    ran: dict[str, set[str]] = {}
+    for outcome in ("passed", "failed", "skipped"):
+        for report in terminalreporter.stats.get(outcome, ()):
+            file, _, rest = report.nodeid.partition("::")
+            if file.endswith("test_determinism.py") and rest.endswith("]"):
+                ran.setdefault(rest.rpartition("[")[2].removesuffix("]"), set()).add(outcome)
+    words = {"passed": "the same bytes", "failed": "other bytes", "skipped": "not compared"}
+    for minor, outcomes in sorted(ran.items()):
+        terminalreporter.write_line(f"Python {minor}: {', '.join(words[o] for o in sorted(outcomes))}")
