@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -85,10 +86,19 @@ def regen(
         report = Report(findings=error.findings)
         if isinstance(error, ManifestError):  # a broken manifest must not hide hand edits of other modules
             report = Report(findings=(*error.findings, *_hand_edits(project)))
+    else:
+        if check and not modules:
+            report = replace(report, findings=(*report.findings, *_stale_inventory(project)))
     return Report(
         report.findings, report.modules, report.pins, report.written, report.removed,
         time.monotonic() - started, report.shortcut,
     )  # fmt: skip
+
+
+def _stale_inventory(project: Project) -> list[Finding]:
+    from afd_patchkit import inventory
+
+    return inventory.stale(project, current_inputs(project)) if inventory.path_of(project).exists() else []
 
 
 def _hand_edits(project: Project) -> list[Finding]:

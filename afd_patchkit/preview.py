@@ -116,7 +116,7 @@ def project_at(project: Project, revision: str) -> Iterator[Project]:
     """The project as git has it at `revision`: settings, manifests and lock in a temporary folder.
 
     Raises:
-        ManifestError: there is no such revision, no git, or no project in it (PK093).
+        ManifestError: there is no such revision, no git, or no project in it (PK098).
     """
     commit = _commit(project, revision)
     folder = Path(tempfile.mkdtemp(prefix="afd-patchkit-"))
@@ -126,7 +126,7 @@ def project_at(project: Project, revision: str) -> Iterator[Project]:
         own, shared = folder / SETTINGS, folder / PYPROJECT
         if not own.is_file() and not (shared.is_file() and read_settings(shared, SECTION) is not None):
             raise ManifestError(
-                finding("PK093", f"there is no project at {revision}", help="Name a revision that has settings and manifests.")
+                finding("PK098", f"there is no project at {revision}", help="Name a revision that has settings and manifests.")
             )
         there = load_project(folder)
         _put(project, commit, folder, [there.shown(there.manifests), there.shown(there.lock)])
@@ -140,7 +140,7 @@ _HELP = "--base takes a branch, tag or commit of the project's repository; in CI
 
 def _run(project: Project, *arguments: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     if shutil.which("git") is None:
-        raise ManifestError(finding("PK093", "git is not installed", help="Install git, or compare without --base."))
+        raise ManifestError(finding("PK098", "git is not installed", help="Install git, or compare without --base."))
     # replace refs and a caller's variables must not decide what a commit holds
     theirs = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"}
     environ = {name: value for name, value in os.environ.items() if name not in theirs}
@@ -153,7 +153,7 @@ def _git(project: Project, *arguments: str, data: bytes | None = None) -> bytes:
     done = _run(project, *arguments, data=data)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0]
-        raise ManifestError(finding("PK093", f"git {arguments[0]} failed: {said or done.returncode}", help=_HELP))
+        raise ManifestError(finding("PK098", f"git {arguments[0]} failed: {said or done.returncode}", help=_HELP))
     return done.stdout
 
 
@@ -161,7 +161,7 @@ def _commit(project: Project, revision: str) -> str:
     _git(project, "rev-parse", "--git-dir")
     done = _run(project, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if done.returncode:
-        raise ManifestError(finding("PK093", f"git knows no revision {revision}", help=_HELP))
+        raise ManifestError(finding("PK098", f"git knows no revision {revision}", help=_HELP))
     return done.stdout.decode().strip()
 
 

@@ -114,7 +114,7 @@ def since(project: Project, revision: str, topic: str | None, options: SourceOpt
             old = preview(there, options=options)
     except PatchkitError as error:
         raise type(error)(
-            *(f if f.code == "PK093" else replace(f, message=f"at {revision}: {f.message}") for f in error.findings)
+            *(f if f.code == "PK098" else replace(f, message=f"at {revision}: {f.message}") for f in error.findings)
         ) from error
     if topic is None:
         return module_changes(old.modules, new.modules, project.shown(project.generated / project.package), context=context)

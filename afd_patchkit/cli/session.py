@@ -32,6 +32,7 @@ class Session:
         arguments: the arguments, for bug reports.
         format: one of the command's formats; `html` where there is a page.
         output: the file that takes the report; None is standard output.
+        to_stdout: standard output was asked for by `--output -`.
         verbosity: number of `-v` less number of `-q`.
         color: what `--color/--no-color` said; None is "as the terminal has it".
         project: where to look for the project; None is the current folder.
@@ -42,6 +43,7 @@ class Session:
     arguments: list[str] = field(default_factory=list)
     format: str = "text"
     output: Path | None = None
+    to_stdout: bool = False
     verbosity: int = 0
     color: bool | None = None
     project: Path | None = None
@@ -157,6 +159,7 @@ def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
 
 
 def _output(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> None:
+    ctx.ensure_object(Session).to_stdout |= value == Path("-")
     _store(ctx, parameter, None if value == Path("-") else value)
 
 

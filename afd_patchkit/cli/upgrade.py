@@ -114,21 +114,17 @@ def run_upgrades(
     Raises:
         ManifestError: manifests or settings are wrong, whatever the release.
     """
-    from afd_patchkit.rebase.api import upgrade
+    from afd_patchkit.rebase.api import upgrades
     from afd_patchkit.review.upgrade_view import moved_findings
     from afd_patchkit.upstream.settings import SourceOptions
 
-    results = []
     with progress_for(session) as bars:
         options = SourceOptions(sources=dict(sources), offline=offline, progress=bars.downloads if bars else None)
-        for target in targets:
-            result = upgrade(
-                project, pin_overrides=target, options=options, write=write, progress=bars.work if bars else None
-            )
-            if result.exit_code == EXIT_USAGE:  # the same whatever the release
-                raise ManifestError.collect(result.findings)
-            results.append(moved_findings(result, project.root, Path()))
-    return results
+        results = upgrades(project, targets, options=options, write=write, progress=bars.work if bars else None)
+    for result in results:
+        if result.exit_code == EXIT_USAGE and not result.entries:  # the same whatever the release
+            raise ManifestError.collect(result.findings)
+    return [moved_findings(result, project.root, Path()) for result in results]
 
 
 def write_reports(session: Session, results: Sequence[UpgradeResult], folder: Path, marker: str) -> None:

@@ -280,7 +280,7 @@ def test_a_new_module_is_all_new(run, repository):
 def test_a_revision_that_git_does_not_know(run, repository, revision):
     result = run("diff", "--offline", f"--source=acme={repository.source}", f"--base={revision}")
     assert result.exit_code == 2
-    assert "PK093" in result.stdout
+    assert "PK098" in result.stdout
 
 
 def test_a_revision_before_the_project(run, repository):

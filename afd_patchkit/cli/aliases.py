@@ -1,0 +1,161 @@
+"""`afd-patchkit aliases`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from afd_patchkit.cli.complete import complete_pins
+from afd_patchkit.cli.engine import assignments, overrides, source_options, source_paths
+from afd_patchkit.cli.progress import progress_for
+from afd_patchkit.cli.session import pass_session, reporting_as
+from afd_patchkit.errors import PatchkitError
+
+if TYPE_CHECKING:
+    from afd_patchkit.aliases import Alias
+    from afd_patchkit.cli.session import Session
+    from afd_patchkit.manifest.model import Pin, Pins
+    from afd_patchkit.review.finding import Finding
+    from afd_patchkit.review.layout import Style
+    from afd_patchkit.upstream.settings import SourceOptions
+
+
+@click.command("aliases", short_help="List the modules that hold a symbol by name.")
+@click.argument("symbol", metavar="SYMBOL")
+@click.option("--vllm", metavar="V", help="Look in this version of vllm instead of the pinned one.")
+@click.option("--vllm-ascend", metavar="REF", help="Look in this version or commit of vllm-ascend.")
+@click.option(
+    "--pin",
+    "pins",
+    metavar="NAME=V",
+    callback=assignments,
+    multiple=True,
+    shell_complete=complete_pins,
+    help="Look in version or commit V of the pin, or of the target pin of the distribution, NAME. Repeatable.",
+)
+@click.option("--in", "names", metavar="PIN", multiple=True, help="Look in this pin only (default: all target pins).")
+@source_options
+@reporting_as("text", "markdown", "json")
+@pass_session
+def command(
+    session: Session,
+    symbol: str,
+    vllm: str | None,
+    vllm_ascend: str | None,
+    pins: Sequence[tuple[str, str]],
+    names: tuple[str, ...],
+    sources: Sequence[tuple[str, str]],
+    offline: bool,
+) -> int:
+    """List the modules that hold SYMBOL (`package.module:name`) by name, because they import it so.
+
+    Such a module keeps the object that it found at import: who patches the symbol's own module must rebind it there too.
+    Imports inside functions see a patched module, and are listed to be told apart. All Python files of the target pins
+    are searched, so the first run fetches them.
+    """
+    from afd_patchkit.generate import overridden
+    from afd_patchkit.manifest.load import load_manifests
+    from afd_patchkit.report import Report
+    from afd_patchkit.upstream.settings import SourceOptions
+
+    module, colon, name = symbol.partition(":")
+    if not (colon and module and name):
+        raise click.UsageError(f"{symbol!r} is not of the form package.module:name.")
+    versions = overrides(vllm, vllm_ascend, pins)
+    paths = source_paths(sources)
+    project = session.load_project()
+    known, _ = overridden(load_manifests(project).pins, versions)
+    chosen = _chosen(known, names)
+    with progress_for(session) as bars:
+        options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
+        found, problems, unreadable = search(chosen, options, module, name)
+    rows = [(pin, alias) for pin, items in found.items() for alias in items]
+    _print(session, symbol, rows, {pin: item.version for pin, item in chosen.items()})
+    for path in unreadable:
+        session.log(f"not searched, this Python cannot parse it: {path}")
+    if problems:
+        report = Report(findings=tuple(problems))
+        session.log("\n".join(f"{f.severity.value} {f.code}: {f.message}" for f in problems))
+        return report.exit_code
+    return 0
+
+
+def _chosen(pins: Pins, names: Sequence[str]) -> dict[str, Pin]:
+    for name in names:
+        if name not in pins.pins:
+            raise click.UsageError(f"pins.yaml has no pin {name!r}; it has {', '.join(pins.pins)}.")
+    return {n: pin for n, pin in pins.pins.items() if (n in names if names else pin.role == "target")}
+
+
+def search(
+    pins: Mapping[str, Pin], options: SourceOptions, module: str, name: str
+) -> tuple[dict[str, list[Alias]], list[Finding], list[str]]:
+    """The aliases in each pin; why a pin could not be searched, or has no such module; files that do not parse.
+
+    The pins are searched as one: what one of them passes on, another may import.
+    """
+    from afd_patchkit.aliases import Release
+    from afd_patchkit.assemble.workspace import import_packages
+    from afd_patchkit.review.finding import finding
+    from afd_patchkit.upstream.resolve import open_upstream
+
+    files: dict[str, bytes] = {}
+    owners: dict[str, str] = {}
+    problems: list[Finding] = []
+    for pin_name, pin in pins.items():
+        try:
+            for path, data in open_upstream(pin_name, pin, options).package_files():
+                if path.partition("/")[0] in import_packages(pin):
+                    files.setdefault(path, data)
+                    owners.setdefault(path, pin_name)
+        except PatchkitError as error:
+            problems += error.findings
+    release = Release(files.items())
+    if not problems and module not in release.modules:
+        problems.append(finding("PK405", f"no pin that was searched ({', '.join(pins)}) has a module {module}"))
+    found: dict[str, list[Alias]] = {}
+    for alias in release.aliases(module, name):
+        found.setdefault(owners[alias.place.file], []).append(alias)
+    return found, problems, release.unreadable
+
+
+def _print(session: Session, symbol: str, rows: Sequence[tuple[str, Alias]], versions: Mapping[str, str]) -> None:
+    if session.format == "json":
+        data = {"format": "afd-patchkit/aliases/1", "symbol": symbol, "pins": dict(versions), "aliases": [_data(*r) for r in rows]}
+        session.write(json.dumps(data, indent=2) + "\n")
+    else:
+        session.write(aliases_text(symbol, rows, session.style(), markdown=session.format == "markdown"))
+
+
+def _data(pin: str, alias: Alias) -> dict[str, Any]:
+    return {
+        "pin": pin,
+        "module": alias.module,
+        "name": alias.name,
+        "kind": alias.kind,
+        "static": alias.static,
+        "source": alias.source,
+        "file": alias.place.file,
+        "line": alias.place.line,
+    }
+
+
+def aliases_text(symbol: str, rows: Sequence[tuple[str, Alias]], style: Style, *, markdown: bool) -> str:
+    """The table, and how many modules must be rebound."""
+    from afd_patchkit.aliases import MEANINGS
+    from afd_patchkit.review.layout import plural, table
+    from afd_patchkit.review.markdown import code
+
+    static = len({alias.module for _, alias in rows if alias.static})
+    closing = f"{plural(static, 'module holds', 'modules hold')} {code(symbol) if markdown else symbol} by name"
+    header = ("module", "name", "kind", "imported from", "line", "pin")
+    cells = [(a.module, a.name, a.kind, a.source, str(a.place.line), pin) for pin, a in rows]
+    if markdown:
+        lines = [" | ".join(("", *header, "")).strip(), "|---|---|---|---|---:|---|"]
+        lines += ["| " + " | ".join((*map(code, row[:2]), row[2], code(row[3]), row[4], code(row[5]))) + " |" for row in cells]
+        return "\n".join([f"{closing}.", "", *lines] if rows else [f"{closing}."]) + "\n"
+    kinds = [f"  {kind}: {MEANINGS[kind]}" for kind in MEANINGS if any(a.kind == kind for _, a in rows)]
+    return "\n".join([*(table(header, cells, style, right=(4,)) if rows else []), *kinds, closing]) + "\n"

@@ -1,0 +1,236 @@
+"""`accept`, `aliases` and `inventory` on a small project."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.engine.sample import Sample
+
+SEAM = ("        desc = self.dispatch(batch)\n", "        batch = self.sort(batch)\n        desc = self.dispatch(batch)\n")
+
+
+@pytest.fixture
+def sample(tmp_path, run, monkeypatch) -> Sample:
+    made = Sample(tmp_path / "project")
+    assert made.regen().exit_code == 0
+    folder = tmp_path / "acme-1.1"
+    shutil.copytree(made.source, folder)
+    engine = folder / "acme/engine.py"
+    text = engine.read_text(encoding="utf-8")
+    assert text.count(SEAM[0]) == 1
+    engine.write_text(text.replace(*SEAM), encoding="utf-8")
+    monkeypatch.chdir(made.root)
+    return made
+
+
+@pytest.fixture
+def options(sample) -> list[str]:
+    return ["--offline", f"--source=acme@1.0={sample.source}", f"--source=acme@1.1={sample.root.parent / 'acme-1.1'}"]
+
+
+# ---- accept -----------------------------------------------------------------------------------------------------
+
+
+def test_accept_settles_a_review(run, sample, options):
+    before = run("upgrade", *options, "--pin=acme=1.1")
+    assert before.exit_code == 1
+    done = run("accept", *options, "--pin=acme=1.1", "Runner.step", "--why", "sorting changes nothing here")
+    assert done.exit_code == 0, done.output
+    assert "accepted acme_set/runner.py::Runner.step" in done.stdout
+    assert "recorded in manifests/accepted.json" in done.stdout
+    after = run("upgrade", *options, "--pin=acme=1.1", "--format", "json")
+    entry = next(e for e in json.loads(after.stdout)["targets"][0]["entries"] if e["entry"].endswith("Runner.step"))
+    assert (entry["accepted"], entry["blocks"], after.exit_code) == (True, False, 0)
+    assert "sorting changes nothing here" in (sample.root / "manifests/accepted.json").read_text(encoding="utf-8")
+
+
+def test_accept_means_the_last_upgrade(run, sample, options):
+    run("upgrade", *options, "--pin=acme=1.1")
+    assert run("accept", *options, "Runner.step", "--why", "fine").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["Runner.step"], 2, "Missing option '--why'"),
+        (["Runner.step", "--why", "  ", "--pin=acme=1.1"], 2, "PK094"),
+        (["Runner.step", "--why", "fine"], 2, "PK096"),
+        (["Runner.leap", "--why", "fine", "--pin=acme=1.1"], 2, "PK093"),
+        (["total", "--why", "fine", "--pin=acme=1.1"], 2, "PK094"),
+        (["Runner.step", "--why", "fine", "--pin=acme=1.1", "--pin=acme=1.2"], 2, "given two versions"),
+    ],
+)
+def test_what_cannot_be_accepted(run, sample, options, arguments, code, said):
+    result = run("accept", *options, *arguments)
+    assert result.exit_code == code
+    assert said in result.output
+    assert not (sample.root / "manifests/accepted.json").exists()
+
+
+def test_accept_as_json(run, sample, options):
+    result = run("accept", *options, "--pin=acme=1.1", "Runner.step", "--why", "fine", "--format", "json")
+    assert json.loads(result.stdout)["written"] == ["manifests/accepted.json"]
+
+
+# ---- aliases ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def holders(sample) -> Sample:
+    """Modules that hold `acme.tools:helper` in every way there is."""
+    for name, text in {
+        "plain": "from acme.tools import helper\n",
+        "renamed": "from .tools import helper as h\n",
+        "tried": "try:\n    from acme.tools import helper\nexcept ImportError:\n    helper = None\n",
+        "starred": "from acme.tools import *\n",
+        "late": "def f():\n    from acme.tools import helper\n    return helper\n",
+        "typed": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from acme.tools import helper\n",
+        "passed": "from acme.renamed import h as again\n",
+        "module": "from acme import tools\nimport acme.tools\n",
+        "other": "from acme.log import init_logger as helper\n",
+        "broken": "from acme.tools import helper\ndef (:\n",
+    }.items():
+        sample.upstream(name, text)
+    return sample
+
+
+def aliases(run, sample, *arguments):
+    return run("aliases", "--offline", f"--source=acme={sample.source}", *arguments)
+
+
+def test_aliases_of_every_kind(run, holders):
+    result = aliases(run, holders, "acme.tools:helper", "--format", "json")
+    assert result.exit_code == 0
+    found = {a["module"]: (a["name"], a["kind"], a["source"]) for a in json.loads(result.stdout)["aliases"]}
+    assert found == {
+        "acme.engine": ("helper", "name", "acme.tools"),
+        "acme.late": ("helper", "local", "acme.tools"),
+        "acme.passed": ("again", "name", "acme.renamed"),
+        "acme.plain": ("helper", "name", "acme.tools"),
+        "acme.renamed": ("h", "name", "acme.tools"),
+        "acme.starred": ("helper", "star", "acme.tools"),
+        "acme.tried": ("helper", "name", "acme.tools"),
+        "acme.typed": ("helper", "typing", "acme.tools"),
+    }
+    assert "acme/broken.py" in result.stderr
+
+
+def test_aliases_as_tables(run, holders):
+    text = aliases(run, holders, "acme.tools:helper").stdout
+    assert text.splitlines()[0].split() == ["module", "name", "kind", "imported", "from", "line", "pin"]
+    assert text.endswith("6 modules hold acme.tools:helper by name\n")
+    markdown = aliases(run, holders, "acme.tools:helper", "--format", "markdown").stdout
+    assert "| `acme.renamed` | `h` | name | `acme.tools` | 1 | `acme` |" in markdown
+
+
+def test_nobody_holds_it(run, holders):
+    result = aliases(run, holders, "acme.engine:total")
+    assert (result.exit_code, result.stdout) == (0, "0 modules hold acme.engine:total by name\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["acme.tools"], 2, "package.module:name"),
+        (["acme.tools:helper", "--in", "other"], 2, "has no pin 'other'"),
+        (["acme.gone:helper"], 3, "has a module acme.gone"),
+    ],
+)
+def test_what_aliases_cannot_find(run, holders, arguments, code, said):
+    result = aliases(run, holders, *arguments)
+    assert result.exit_code == code
+    assert said in result.output
+
+
+@pytest.mark.upstream
+@pytest.mark.parametrize(
+    ("version", "symbol", "count"),
+    [
+        ("0.26.0", "vllm.forward_context:set_forward_context", 16),
+        ("0.26.0", "vllm.v1.core.single_type_kv_cache_manager:MambaManager", 0),
+        ("0.33.0", "vllm.v1.core.single_type_kv_cache_manager:MambaManager", 2),
+        ("0.33.0", "vllm.forward_context:set_forward_context", 19),
+    ],
+)
+def test_aliases_of_real_releases(run, root, version, symbol, count):
+    result = run("aliases", "--project", str(root), "--in", "vllm", "--vllm", version, symbol, "--format", "json")
+    assert result.exit_code == 0, result.output
+    assert len({a["module"] for a in json.loads(result.stdout)["aliases"] if a["static"]}) == count
+
+
+# ---- inventory --------------------------------------------------------------------------------------------------
+
+
+def test_inventory_says_what_there_is(run, sample):
+    result = run("inventory")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "written: docs/inventory.md" in result.stderr
+    text = (sample.root / "docs/inventory.md").read_text(encoding="utf-8")
+    for said in (
+        "2 entries with 3 deltas in 1 module.",
+        "| `generated_acme.acme_set.runner:Runner.step` | `acme.engine:Engine.step` | copy | 3 |",
+        "- Reason: acme runs one batch per step.",
+        "- Guard: `acme` `1.0` only; the lock holds the digests",
+        "- Removal: no condition",
+        "- Installed where: `generated_acme.acme_set.runner:total`",
+        "  - own rank (`call`)",
+        "- Deltas: none, upstream verbatim",
+        "[manifests/acme\\_set/runner.yaml](<../manifests/acme_set/runner.yaml>)",
+    ):
+        assert said in text
+
+
+def test_check_fails_when_the_inventory_is_stale(sample, run):
+    run("inventory")
+    assert sample.check().exit_code == 0
+    path = sample.root / "docs/inventory.md"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert sample.check().findings == ()
+    sample.edit("manifests/acme_set/runner.yaml", "acme runs one batch per step", "acme runs a single batch per step")
+    assert sample.regen().exit_code == 0
+    (found,) = sample.check().findings
+    assert (found.code, found.generated.file) == ("PK113", "docs/inventory.md")
+    assert found.generated.line > 0
+    run("inventory")
+    assert sample.check().findings == ()
+
+
+def test_an_edit_by_hand_is_stale_too(sample, run):
+    run("inventory")
+    sample.edit("docs/inventory.md", "- Removal: no condition\n- Installed where: `generated_acme.acme_set.runner:total`", "- Removal: soon")
+    assert [f.code for f in sample.check().findings] == ["PK113"]
+
+
+def test_a_change_that_the_inventory_does_not_show_leaves_it_valid(sample, run):
+    run("inventory")
+    sample.edit("manifests/acme_set/runner.yaml", "len(batch) < 4", "len(batch) < 5")
+    assert sample.regen().exit_code == 0
+    assert sample.check().findings == ()
+
+
+def test_without_an_inventory_nothing_is_checked(sample, run):
+    run("inventory", "-o", "elsewhere.md")
+    assert "# Inventory of patches" in (sample.root / "elsewhere.md").read_text(encoding="utf-8")
+    sample.edit("manifests/acme_set/runner.yaml", "acme runs one batch per step", "x")
+    sample.regen()
+    assert sample.check().findings == ()
+
+
+def test_inventory_to_standard_output(sample, run):
+    result = run("inventory", "-o", "-")
+    assert result.stdout.startswith("# Inventory of patches\n")
+    assert not (sample.root / "docs").exists()
+
+
+def test_broken_manifests_are_told_once(sample, run):
+    run("inventory")
+    sample.write("manifests/acme_set/runner.yaml", "schema: [")
+    assert "PK113" not in [f.code for f in sample.check().findings]
+    assert run("inventory").exit_code == 2
+
+
+def test_the_repositorys_own_inventory_is_there(root):
+    assert (root / "docs/inventory.md").is_file()
