@@ -238,6 +238,8 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _bindings(symbol: Symbol, place: Place, names: frozenset[str]) -> Iterator[Span]:
+    if not names:
+        return
     for node in symbol.nodes:
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue

@@ -4,149 +4,112 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from afd_patchkit.assemble.workspace import import_packages
 from afd_patchkit.manifest.model import Pin
 from afd_patchkit.rebase.model import AliasChange, AliasKind, AliasSite
+from afd_patchkit.rebase.moved import Release
 from afd_patchkit.review.finding import Position
 from afd_patchkit.source.text import parse_quietly
 from afd_patchkit.upstream.base import Upstream, module_table
 from afd_patchkit.upstream.cache import Store
 
 FORMAT = "1"
-_IMPORT = re.compile(rb"(?m)^[ \t]*from[ \t]+[.\w]+[ \t]+import\b|;[ \t]*from[ \t]+[.\w]+[ \t]+import\b")
-
-Rows = list[list[Any]]
-"""`[path, line, level, module, name, as, local]` of every `from ... import name`; `*` for a star import."""
+_STAR = re.compile(rb"(?m)^[ \t]*from[ \t]+[.\w]+[ \t]+import[ \t]*\(?[ \t]*\*")
 
 
 def alias_sites(
-    upstream: Upstream, symbol: str, *, package: str | None = None, store: Store | None = None, reexports: bool = False
+    upstream: Upstream,
+    symbol: str,
+    *,
+    reexports: bool = False,
+    store: Store | None = None,
+    release: Release | None = None,
 ) -> list[AliasSite]:
-    """Every place of a release that holds `symbol` by name.
+    """Every place of a release that holds `symbol` by name, in order of path and line.
 
     `static` ones run when the module is imported, so that a later rebinding of the original does not reach them; a `star`
     import may hold it; a `local` one runs at every call of its function, so that it follows a rebinding.
 
     Args:
         upstream: the release.
-        symbol: `package.module:name`, or a re-export of it; classes and functions of a module, no methods.
-        package: only modules of this import package; that of `symbol` by default.
-        store: a cache for what the release imports.
+        symbol: `package.module:name`, or a re-export of it; of a member, its class is looked for.
         reexports: also those that take it from a module which holds it by the same name.
+        store: a cache for the answer, by the artifact's digest.
+        release: the files, if they are read already.
 
     Raises:
         UpstreamError: the release cannot be read.
     """
     module, _, name = symbol.partition(":")
-    index = AliasIndex.of(upstream, package or module.split(".")[0], store)
     name = name.partition(".")[0]
-    found = dict.fromkeys(index.sites(module, name))
-    queue = [s.module for s in found if s.kind == "static" and s.name == name] if reexports else []
-    seen = {module}
-    while queue:
+    sha256 = upstream.artifact.sha256
+    key = ("aliases", FORMAT, sha256 or "", f"{module}:{name}", str(reexports))
+    kept = store.document(*key) if store is not None and sha256 else None
+    if kept is not None:
+        return [AliasSite(m, n, k, Position(f, line)) for m, n, k, f, line in kept["sites"]]
+    imports = _Imports(release or Release(upstream), module.split(".")[0], name)
+    found = dict.fromkeys(imports.sites(module))
+    queue, seen = [module], set()
+    while reexports and queue:
         holder = queue.pop()
-        if holder in seen:
-            continue
-        seen.add(holder)
-        for site in index.sites(holder, name):
-            found[site] = None
-            if site.kind == "static" and site.name == name:
-                queue.append(site.module)
-    return sorted(found, key=lambda s: (s.place.file, s.place.line))
+        if holder not in seen:
+            seen.add(holder)
+            sites = imports.sites(holder)
+            found |= dict.fromkeys(sites)
+            queue += [s.module for s in sites if s.kind == "static" and s.name == name]
+    answer = sorted(found, key=lambda s: (s.place.file, s.place.line))
+    if store is not None and sha256:
+        rows = [[s.module, s.name, s.kind, s.place.file, s.place.line] for s in answer]
+        store.put_document({"sites": rows}, *key)
+    return answer
 
 
-@dataclass
-class AliasIndex:
-    """All `from` imports of one release.
+class _Imports:
+    """All `from` imports of one name (and all star imports) within one package of a release."""
 
-    Attributes:
-        rows: see `Rows`.
-        modules: module of each path.
-    """
+    def __init__(self, release: Release, package: str, name: str) -> None:
+        self.name = name
+        self.found: dict[str, list[AliasSite]] = {}
+        word = re.compile(rb"\b%s\b" % re.escape(name.encode()))
+        files = [(path, data) for path, data in release.files() if path.startswith(f"{package}/") or path == f"{package}.py"]
+        modules = {path: module for module, path in module_table([path for path, _ in files]).items()}
+        for path, data in files:
+            if b"import" in data and (word.search(data) or _STAR.search(data)):
+                self._read(path, data, modules.get(path, path))
 
-    rows: Rows
-    modules: dict[str, str]
+    def sites(self, module: str) -> list[AliasSite]:
+        """The places that take the name from `module`."""
+        return self.found.get(module, [])
 
-    @classmethod
-    def of(cls, upstream: Upstream, package: str, store: Store | None = None) -> AliasIndex:
-        """The index of a release; kept in `store` under the artifact's digest."""
-        sha256 = upstream.artifact.sha256
-        key = ("imports", FORMAT, sha256 or "", package)
-        kept = store.document(*key) if store is not None and sha256 else None
-        if kept is not None and isinstance(kept.get("rows"), list) and isinstance(kept.get("modules"), dict):
-            return cls(kept["rows"], kept["modules"])
-        rows: Rows = []
-        paths = []
-        for path, data in _files(upstream, package):
-            paths.append(path)
-            rows += _rows(path, data, package)
-        found = cls(rows, {path: module for module, path in module_table(paths).items()})
-        if store is not None and sha256:
-            store.put_document({"rows": found.rows, "modules": found.modules}, *key)
-        return found
-
-    def sites(self, module: str, name: str) -> list[AliasSite]:
-        """The places that take `name` from `module`, in order of path and line."""
-        found = []
-        for path, line, level, source, taken, alias, local in self.rows:
-            if taken not in (name, "*") or path == self._path(module):
-                continue
-            if self._absolute(path, level, source) != module:
-                continue
-            kind: AliasKind = "star" if taken == "*" else "local" if local else "static"
-            holder = str(self.modules.get(path, path))
-            found.append(AliasSite(holder, "" if taken == "*" else str(alias or name), kind, Position(path, line)))
-        return sorted(found, key=lambda s: (s.place.file, s.place.line))
-
-    def _path(self, module: str) -> str | None:
-        by_module = self.__dict__.setdefault("_paths", {m: p for p, m in self.modules.items()})
-        found: str | None = by_module.get(module)
-        return found
-
-    def _absolute(self, path: str, level: int, source: str) -> str | None:
-        if not level:
-            return source
-        parts = path.removesuffix(".py").split("/")[:-level]
-        return ".".join([*parts, *([source] if source else [])]) if parts else None
-
-
-def _files(upstream: Upstream, package: str) -> Iterator[tuple[str, bytes]]:
-    listed = getattr(upstream, "package_files", None)
-    if listed is None:
-        for module in sorted(upstream.modules()):
-            file = upstream.read(module)
-            yield file.path, file.data
-        return
-    for path, data in listed():
-        if path.startswith(f"{package}/") or path == f"{package}.py":
-            yield path, data
-
-
-def _rows(path: str, data: bytes, package: str) -> Iterator[list[Any]]:
-    """The `from` imports of one file; the file is parsed only if it may have one from the package itself."""
-    if not _IMPORT.search(data) or (package.encode() not in data and b"from ." not in data and b"from\t." not in data):
-        return
-    try:
-        tree = parse_quietly(data.decode("utf-8", "replace").removeprefix("\ufeff"))
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    stack: list[tuple[ast.AST, bool]] = [(tree, False)]
-    while stack:
-        node, local = stack.pop()
-        if isinstance(node, ast.ImportFrom):
-            source = node.module or ""
-            if node.level or source.split(".")[0] == package:
+    def _read(self, path: str, data: bytes, holder: str) -> None:
+        try:
+            tree = parse_quietly(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+        except (SyntaxError, ValueError, RecursionError):
+            return
+        stack: list[tuple[ast.AST, bool]] = [(tree, False)]
+        while stack:
+            node, local = stack.pop()
+            if isinstance(node, ast.ImportFrom):
+                source = _absolute(path, node)
                 for item in node.names:
-                    yield [path, node.lineno, node.level, source, item.name, item.asname or "", local]
-            continue
-        if isinstance(node, ast.expr):
-            continue
-        inner = local or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        stack += [(child, inner) for child in ast.iter_child_nodes(node)]
+                    if source is not None and item.name in (self.name, "*") and source != holder:
+                        kind: AliasKind = "star" if item.name == "*" else "local" if local else "static"
+                        bound = "" if kind == "star" else item.asname or item.name
+                        self.found.setdefault(source, []).append(AliasSite(holder, bound, kind, Position(path, node.lineno)))
+            elif not isinstance(node, ast.expr):
+                inner = local or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                stack += [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+def _absolute(path: str, node: ast.ImportFrom) -> str | None:
+    """The module that an import takes from."""
+    if not node.level:
+        return node.module
+    parts = path.removesuffix(".py").split("/")[: -node.level]
+    return ".".join([*parts, *([node.module] if node.module else [])]) if parts else None
 
 
 def alias_changes(
@@ -159,13 +122,14 @@ def alias_changes(
     """
     changes = []
     packages = import_packages(pin)
+    files = (Release(old), Release(new))
     for symbol in dict.fromkeys(symbols):
         module, _, name = symbol.partition(":")
         package = module.split(".")[0]
         if "." in name or package not in packages:
             continue
-        before = alias_sites(old, symbol, store=store, reexports=True)
-        after = alias_sites(new, symbol, store=store, reexports=True)
+        before = alias_sites(old, symbol, store=store, release=files[0], reexports=True)
+        after = alias_sites(new, symbol, store=store, release=files[1], reexports=True)
         keys, now = {_key(s) for s in before}, {_key(s) for s in after}
         added = tuple(s.place for s in after if s.kind != "local" and _key(s) not in keys)
         removed = tuple(s.place for s in before if s.kind != "local" and _key(s) not in now)

@@ -67,9 +67,16 @@ class Change:
 
         return bool(self.record["sha256"] == digest(self.new.data)[:32])
 
-    def plain(self, symbol: Symbol) -> str:
-        """A symbol's text without deltas, dedented."""
-        return self._apply(symbol, (), None).text
+    @cached_property
+    def plain_old(self) -> str:
+        """The old text without deltas, dedented."""
+        assert self.base is not None
+        return self._apply(self.base, (), None).text
+
+    @cached_property
+    def plain_new(self) -> str:
+        """The new text without deltas, dedented."""
+        return self._apply(self.new, (), None).text
 
     def old(self, deltas: Sequence[Delta]) -> One | None:
         """Deltas on the old text."""
@@ -263,7 +270,7 @@ class _Judge:
     def _merged(self) -> Merged | None:
         change = self.change
         if self.pair.base is not None and change.base is not None:
-            return merge(self.pair.base.text, change.plain(change.base), change.plain(change.new))
+            return merge(self.pair.base.text, change.plain_old, change.plain_new)
         if any("lines" not in record for _, record in self.pair.old):
             return None
         ours = as_text(placed(change.lines.old, self.pair.old))
@@ -344,7 +351,7 @@ def _together(
     base = change.old(live)
     merged = None
     if base is not None and base.applied is not None and change.base is not None:
-        merged = merge(base.text, change.plain(change.base), change.plain(change.new))
+        merged = merge(base.text, change.plain_old, change.plain_new)
     if whole.applied is None:
         alone = all(r.status not in ("conflict", "absorbed") for r in results)
         reasons = [*(whole.error.findings if whole.error and alone else ())]

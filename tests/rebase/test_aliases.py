@@ -21,9 +21,9 @@ FILES = {
     "pkg/i.py": "from pkg import f\nfrom pkg.other import f as other\n",
     "pkg/sub/__init__.py": "",
     "pkg/sub/j.py": "class K:\n    from ..a import f\n",
-    "pkg/broken.py": "from pkg.a import f\nthis is not Python\n",
+    "pkg/broken.py": "from pkg.a import f\ndef :\n",
     "pkg/text.py": '"""\nfrom pkg.a import f\n"""\n',
-    "other.py": "from pkg.a import f\n",
+    "pkg2/other.py": "from pkg.a import f\n",
 }
 
 
