@@ -40,10 +40,11 @@ class PinFacts:
 
 @click.command("pins", short_help="Print the pinned upstreams and the evidence for them.")
 @click.argument("names", nargs=-1, metavar="[PIN]...", shell_complete=complete_pins)
+@click.option("--newer", is_flag=True, help="Print the releases above each target pin instead: PIN VERSION, oldest first.")
 @source_options
 @reporting
 @pass_session
-def command(session: Session, names: tuple[str, ...], sources: Any, offline: bool) -> int:
+def command(session: Session, names: tuple[str, ...], newer: bool, sources: Any, offline: bool) -> int:
     """Print the pinned upstreams: identity, artifact, and what they say of themselves.
 
     Digests are identity, commits are evidence: a note says where the commit of pins.yaml and the one that the
@@ -60,6 +61,10 @@ def command(session: Session, names: tuple[str, ...], sources: Any, offline: boo
     for name in names:
         if name not in pins:
             raise click.UsageError(f"pins.yaml has no pin {name!r}; it has {', '.join(pins)}.")
+    if newer:
+        chosen = {n: p for n, p in pins.items() if (n in names if names else p.role == "target" and p.git is None)}
+        session.write(newer_text(chosen, SourceOptions(offline=offline)))
+        return 0
     paths = source_paths(sources)
     with progress_for(session) as bars:
         options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
@@ -69,6 +74,17 @@ def command(session: Session, names: tuple[str, ...], sources: Any, offline: boo
         pins=tuple(fact.report for fact in facts if fact.report is not None),
     )
     return session.report(report, text=lambda context: pins_text(facts, context.style))
+
+
+def newer_text(pins: Mapping[str, Pin], options: SourceOptions) -> str:
+    """`PIN VERSION` for each release above a pin; pins that are commits of a repository have none.
+
+    Raises:
+        UpstreamError: the package index cannot be asked.
+    """
+    from afd_patchkit.upstream.releases import newer_releases
+
+    return "".join(f"{name} {version}\n" for name, pin in pins.items() for version in newer_releases(name, pin, options))
 
 
 def open_pin(name: str, pin: Pin, options: SourceOptions, lock: Lock | None = None) -> PinFacts:

@@ -16,16 +16,19 @@ from afd_patchkit.errors import EXIT_USAGE, ManifestError
 from afd_patchkit.review.upgrade_render import FORMATS
 
 if TYPE_CHECKING:
+    from afd_patchkit.api import Progress
     from afd_patchkit.cli.session import Session
     from afd_patchkit.project import Project
     from afd_patchkit.rebase.model import UpgradeResult
-
-Overrides = dict[str, str]
+    from afd_patchkit.upstream.settings import SourceOptions
 
 
 @click.command("upgrade", short_help="Re-apply everything on another release, and say what needs eyes.")
 @click.option(
-    "--vllm", metavar="V", multiple=True, help="Move to this version of vllm (short for --pin vllm=V). Repeatable."
+    "--vllm",
+    metavar="V",
+    multiple=True,
+    help="Move to this version of vllm (short for --pin vllm=V), to the `latest` one, or to each `newer` one. Repeatable.",
 )
 @click.option(
     "--vllm-ascend", metavar="REF", multiple=True, help="Move to this version or commit of vllm-ascend. Repeatable."
@@ -67,47 +70,58 @@ def command(
 
     With several versions of one pin, a matrix of entries and releases comes first.
     """
+    from afd_patchkit.upstream.settings import SourceOptions
+
     named = [("vllm", v) for v in vllm] + [("vllm-ascend", v) for v in vllm_ascend] + list(pins)
-    targets = upgrade_targets(named)
-    if write and len(targets) > 1:
+    if not named:
+        raise click.UsageError("Say where to: --vllm V, or --pin NAME=V.")
+    if several := sorted({name for name, _ in named} - {named[0][0]}):
+        raise click.UsageError(f"An upgrade moves one pin, not {named[0][0]} and {' and '.join(several)}: one after the other.")
+    if write and len(set(named)) > 1:
         raise click.UsageError("--write takes one release: the pin can move to one only.")
+    paths = source_paths(sources)
     project = session.load_project()
-    results = run_upgrades(session, project, targets, source_paths(sources), offline=offline, write=write)
+    with progress_for(session) as bars:
+        options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
+        targets = [{name: version} for name, version in expanded(project, named, options)]
+        if write and len(targets) > 1:
+            raise click.UsageError(f"--write takes one release, and {len(targets)} are newer: the pin can move to one only.")
+        results = run_upgrades(project, targets, options, write=write, progress=bars.work if bars else None)
     if folder is not None:
         write_reports(session, results, folder, project.marker)
     return print_upgrade(session, results, project.marker)
 
 
-def upgrade_targets(named: Sequence[tuple[str, str]]) -> list[Overrides]:
-    """One set of overrides per release asked for: one name may be given several versions.
+def expanded(project: Project, named: Sequence[tuple[str, str]], options: SourceOptions) -> list[tuple[str, str]]:
+    """The versions asked for, each once; `latest` and `newer` are what the package index has beyond the pin.
 
     Raises:
-        click.UsageError: no name is given, or two are given several versions.
+        PatchkitError: there is no such pin (PK091), or the index cannot be asked.
     """
-    versions: dict[str, list[str]] = {}
+    from afd_patchkit.generate import overridden
+    from afd_patchkit.manifest.load import load_manifests
+    from afd_patchkit.upstream.releases import newer_releases
+
+    result: dict[tuple[str, str], None] = {}
     for name, version in named:
-        known = versions.setdefault(name, [])
-        if version not in known:
-            known.append(version)
-    if not versions:
-        raise click.UsageError("Say where to: --vllm V, or --pin NAME=V.")
-    several = [name for name, found in versions.items() if len(found) > 1]
-    if len(several) > 1:
-        raise click.UsageError(f"Only one pin may be given several versions, not {' and '.join(several)}.")
-    fixed = {name: found[0] for name, found in versions.items()}
-    if not several:
-        return [fixed]
-    return [{**fixed, several[0]: version} for version in versions[several[0]]]
+        if version not in {"latest", "newer"}:
+            result[name, version] = None
+            continue
+        pins = load_manifests(project).pins
+        _, moved = overridden(pins, {name: version})
+        found = next(iter(moved))
+        newer = newer_releases(found, pins.pins[found], options) or [pins.pins[found].version]
+        result |= dict.fromkeys((found, v) for v in (newer if version == "newer" else newer[-1:]))
+    return list(result)
 
 
 def run_upgrades(
-    session: Session,
     project: Project,
     targets: Sequence[Mapping[str, str]],
-    sources: Mapping[str, Path],
+    options: SourceOptions,
     *,
-    offline: bool,
     write: bool,
+    progress: Progress | None,
 ) -> list[UpgradeResult]:
     """One result per target; one that cannot be had is a result with the findings that say why.
 
@@ -116,11 +130,8 @@ def run_upgrades(
     """
     from afd_patchkit.rebase.api import upgrades
     from afd_patchkit.review.upgrade_view import moved_findings
-    from afd_patchkit.upstream.settings import SourceOptions
 
-    with progress_for(session) as bars:
-        options = SourceOptions(sources=dict(sources), offline=offline, progress=bars.downloads if bars else None)
-        results = upgrades(project, targets, options=options, write=write, progress=bars.work if bars else None)
+    results = upgrades(project, targets, options=options, write=write, progress=progress)
     for result in results:
         if result.exit_code == EXIT_USAGE and not result.entries:  # the same whatever the release
             raise ManifestError.collect(result.findings)

@@ -56,7 +56,7 @@ def to(*versions: str) -> list[str]:
         ([], "Say where to"),
         (["--pin", "acme"], "not of the form NAME=V"),
         ([*to("1.1", "1.2"), "--write"], "--write takes one release"),
-        (["--pin=a=1", "--pin=a=2", "--pin=b=1", "--pin=b=2"], "Only one pin may be given several versions, not a and b"),
+        (["--pin=a=1", "--vllm=2", "--pin=b=1"], "moves one pin, not vllm and a and b"),
         (["--vllm", "1", "--format", "pdf"], "'pdf' is not one of"),
     ],
 )
@@ -66,19 +66,32 @@ def test_bad_command_lines_exit_2(run, sample, arguments, said):
     assert said in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("named", "expected"),
-    [
-        ([("vllm", "1")], [{"vllm": "1"}]),
-        ([("vllm", "1"), ("vllm", "1")], [{"vllm": "1"}]),
-        ([("vllm", "1"), ("vllm", "2")], [{"vllm": "1"}, {"vllm": "2"}]),
-        ([("a", "9"), ("vllm", "1"), ("vllm", "2")], [{"a": "9", "vllm": "1"}, {"a": "9", "vllm": "2"}]),
-    ],
-)
-def test_several_versions_are_several_targets(named, expected):
-    from afd_patchkit.cli.upgrade import upgrade_targets
+def test_a_version_that_is_asked_for_twice_is_one_target(run, sample, sources):
+    result = run("upgrade", "--offline", *sources, *to("1.1", "1.1"), "--format", "json")
+    assert [t["new"] for t in json.loads(result.stdout)["targets"]] == ["1.1"]
 
-    assert upgrade_targets(named) == expected
+
+def test_latest_and_newer_ask_the_index(run, sample, sources, monkeypatch):
+    monkeypatch.setattr("afd_patchkit.upstream.releases.newer_releases", lambda name, pin, options: ["1.1", "1.2"])
+    for word, expected in (("latest", ["1.2"]), ("newer", ["1.1", "1.2"])):
+        result = run("upgrade", *sources, *to(word), "--format", "json")
+        assert [t["new"] for t in json.loads(result.stdout)["targets"]] == expected
+    assert run("upgrade", *sources, *to("newer"), "--write").exit_code == 2
+    assert run("pins", "--newer").stdout == "acme 1.1\nacme 1.2\n"
+
+
+def test_nothing_newer_is_nothing_to_do(run, sample, sources, monkeypatch):
+    monkeypatch.setattr("afd_patchkit.upstream.releases.newer_releases", lambda name, pin, options: [])
+    result = run("upgrade", *sources, *to("latest"))
+    assert result.exit_code == 0
+    assert "PK650" in result.stdout
+    assert run("pins", "--newer").stdout == ""
+
+
+def test_latest_needs_the_index(run, sample, sources):
+    result = run("upgrade", "--offline", *sources, *to("latest"))
+    assert result.exit_code == 3
+    assert "PK406" in result.stdout
 
 
 def test_an_unknown_pin_is_the_command_lines_fault(run, sample):
