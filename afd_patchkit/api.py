@@ -142,6 +142,7 @@ def _regen(
         check=check,
         modules=modules,
         options=options,
+        full=full,
         jobs=jobs,
         progress=progress,
     )
@@ -198,15 +199,17 @@ def locked_reports(project: Project, lock: Mapping[str, Any], findings: Sequence
         paths = (module_path(project, name), outline_path(project, name))
         return "differs" if touched.intersection(map(project.shown, paths)) else "unchanged"
 
-    return [
-        ModuleReport(
-            module=name,
-            status=status(name, found),
-            retired=tuple(f"{name}::{entry}" for entry in found.get("retired", ())),
-            **found["counts"],
-        )
-        for name, found in sorted(lock["modules"].items())
-    ]
+    return [locked_report(name, found, status(name, found)) for name, found in sorted(lock["modules"].items())]
+
+
+def locked_report(name: str, found: Mapping[str, Any], status: str | None = None) -> ModuleReport:
+    """The line of one module from its record in the lock."""
+    return ModuleReport(
+        module=name,
+        status=status or ("unchanged" if "sha256" in found else "retired"),
+        retired=tuple(f"{name}::{entry}" for entry in found.get("retired", ())),
+        **found["counts"],
+    )
 
 
 def load_project(start: Path | None = None) -> Project:

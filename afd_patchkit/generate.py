@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from afd_patchkit import __version__
 from afd_patchkit import lock as locks
-from afd_patchkit.api import ENGINE, Progress
+from afd_patchkit.api import ENGINE, Progress, locked_report
 from afd_patchkit.assemble.module import ModuleMaker
 from afd_patchkit.assemble.record import ModuleResult, record
 from afd_patchkit.assemble.workspace import Workspace, import_packages
@@ -42,10 +42,13 @@ def generate_all(
     check: bool,
     modules: Sequence[str],
     options: SourceOptions | None,
+    full: bool,
     jobs: int | None,
     progress: Progress | None,
 ) -> Report:
     """Generate into memory; write unless `check` or an error says no.
+
+    A module whose inputs and files are what the lock says is kept as it is, unless `full`.
 
     Raises:
         PatchkitError: pins, manifests or lock are unusable as a whole.
@@ -55,9 +58,15 @@ def generate_all(
     chosen = _chosen(loaded.manifests, modules)
     opener = Opener(options or SourceOptions(), lock, pins)
     workspace = Workspace(pins, opener)
-    results = generate_modules(project, workspace, chosen, opener, jobs, progress)
+    kept: dict[str, Any] = {}
+    if lock is not None and not full and not moved and not modules:
+        kept = _proved(project, lock, inputs, chosen)
+    results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, jobs, progress)
     findings = [f for result in results for f in result.findings]
-    new = build_lock(project, lock if modules else None, lock, inputs, pins, results, opener, moved)
+    if lock is not None and modules:
+        kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}
+        inputs = _partly(lock, inputs, results)
+    new = build_lock(kept, lock, inputs, pins, results, opener, moved)
     findings += _other_tool(project, lock)
     failed = any(r.failed for r in results)
     changed = _moved_entries(lock, results, moved) if moved else []
@@ -70,13 +79,32 @@ def generate_all(
         status = {
             r.module: _status(lock, r, touched=shown(module_path(project, r.module)) in touched) for r in results
         }
-        return Report(_unique(findings), _reports(results, status), pin_reports)
+        return Report(_unique(findings), _all_reports(kept if not modules else {}, results, status), pin_reports)
     if failed or changed or any(f.severity is Severity.ERROR for f in findings):
         findings += _hand_edits(project, lock, results)
-        return Report(_unique(findings), _reports(results, {}), pin_reports)
+        return Report(_unique(findings), _all_reports(kept if not modules else {}, results, {}), pin_reports)
     written, removed = write_generated(project, lock, new, results)
     status = {r.module: "written" if _touched(project, r, written) else "unchanged" for r in results}
-    return Report(_unique(findings), _reports(results, status), pin_reports, tuple(written), tuple(removed))
+    reports = _all_reports(kept if not modules else {}, results, status)
+    return Report(_unique(findings), reports, pin_reports, tuple(written), tuple(removed))
+
+
+def _proved(project: Project, lock: Lock, inputs: Mapping[str, str], manifests: Sequence[Manifest]) -> dict[str, Any]:
+    """The lock's records of modules that digests prove unchanged: inputs, tool, files on disk; nothing to warn about."""
+    stale = set(stale_inputs(lock, inputs))
+    common = {"[settings]", project.shown(project.pins)}
+    if lock.get("engine") != ENGINE or lock.get("tool") != __version__ or lock.get("overrides") or stale & common:
+        return {}
+    touched = {f.generated.file for f in check_files(project, lock, complete=True) if f.generated is not None}
+
+    def proved(manifest: Manifest) -> bool:
+        found = lock["modules"].get(manifest.module)
+        if not found or found["warnings"] or found["manifest"] != manifest.path:
+            return False
+        files = {project.shown(path(project, manifest.module)) for path in (module_path, outline_path)}
+        return not stale.intersection([manifest.path, *found["parts"]]) and not touched & files
+
+    return {m.module: lock["modules"][m.module] for m in manifests if proved(m)}
 
 
 def _unique(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -293,8 +321,7 @@ def _module_of(path: str) -> str:
 
 
 def build_lock(
-    project: Project,
-    kept: Lock | None,
+    kept: Mapping[str, Any],
     old: Lock | None,
     inputs: Mapping[str, str],
     pins: Pins,
@@ -302,22 +329,25 @@ def build_lock(
     opener: Opener,
     moved: Mapping[str, str],
 ) -> Lock:
-    """The lock of this run; modules that were not generated now are kept from `kept`."""
-    modules: dict[str, Any] = dict(kept["modules"]) if kept else {}
-    for result in results:
-        counts = {
-            "entries": result.entries,
-            "deltas": result.deltas,
-            "upstream_lines": result.upstream_lines,
-            "verbatim_lines": result.verbatim_lines,
-            "lines": result.text.count("\n"),
-            "files": sum(len(files) for files in result.files.values()),
-        }
-        modules[result.module] = {**result.lock, "counts": counts}
+    """The lock of this run.
+
+    Args:
+        kept: records of modules that were not generated now, from `old`.
+        old: the lock before.
+        inputs: digest of every input file.
+        pins: the pins of this run.
+        results: what was generated.
+        opener: the upstreams that were opened.
+        moved: pins at another version than the pinned one.
+    """
+    modules: dict[str, Any] = dict(kept)
     files: dict[str, dict[str, Any]] = {}
-    if kept:
-        files = {name: dict(found["files"]) for name, found in kept["pins"].items()}
+    for found in kept.values():
+        for pin, paths in found["files"].items():
+            known = (old or {})["pins"][pin]["files"]
+            files.setdefault(pin, {}).update({path: known[path] for path in paths if path in known})
     for result in results:
+        modules[result.module] = {**result.lock, **_module_facts(result)}
         for pin, used in result.files.items():
             for path, (raw, text) in used.items():
                 files.setdefault(pin, {})[path] = {"raw": raw, "text": text}
@@ -325,22 +355,36 @@ def build_lock(
         "schema": locks.SCHEMA,
         "tool": __version__,
         "engine": ENGINE,
-        "inputs": _inputs(kept, inputs, results),
+        "inputs": dict(inputs),
         "pins": {name: _pin_record(name, pin, opener, files.get(name, {}), old) for name, pin in pins.pins.items()},
         "modules": modules,
-        "warnings": sorted({f.code for r in results for f in r.findings if f.severity is Severity.WARNING}),
+        "warnings": sorted({code for found in modules.values() for code in found.get("warnings", ())}),
     }
     if moved:
         lock["overrides"] = dict(moved)
     return lock
 
 
-def _inputs(kept: Lock | None, inputs: Mapping[str, str], results: Sequence[ModuleResult]) -> dict[str, str]:
-    """Digests of the inputs that this run has used; those of modules that were left out stay as they were."""
-    if kept is None:
-        return dict(inputs)
+def _module_facts(result: ModuleResult) -> dict[str, Any]:
+    """What the lock says of a module beside its entries."""
+    return {
+        "counts": {
+            "entries": result.entries,
+            "deltas": result.deltas,
+            "upstream_lines": result.upstream_lines,
+            "verbatim_lines": result.verbatim_lines,
+            "lines": result.text.count("\n"),
+            "files": sum(len(files) for files in result.files.values()),
+        },
+        "files": {pin: sorted(files) for pin, files in result.files.items()},
+        "warnings": sorted({f.code for f in result.findings if f.severity is Severity.WARNING}),
+    }
+
+
+def _partly(lock: Lock, inputs: Mapping[str, str], results: Sequence[ModuleResult]) -> dict[str, str]:
+    """Input digests when only some modules were generated; those of the others stay as they were."""
     used = {result.manifest for result in results} | {p for r in results for p in r.lock.get("parts", ())}
-    return {**kept["inputs"], **{name: digest for name, digest in inputs.items() if name in used}}
+    return {**lock["inputs"], **{name: digest for name, digest in inputs.items() if name in used}}
 
 
 def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], old: Lock | None) -> dict[str, Any]:
@@ -498,6 +542,14 @@ def _status(lock: Lock | None, result: ModuleResult, *, touched: bool) -> str:
         return "retired"
     before = (lock or {}).get("modules", {}).get(result.module, {})
     return "unchanged" if before.get("sha256") == result.lock.get("sha256") and not touched else "differs"
+
+
+def _all_reports(
+    kept: Mapping[str, Any], results: Sequence[ModuleResult], status: Mapping[str, str]
+) -> tuple[ModuleReport, ...]:
+    """One line per module, in order of their names' manifests."""
+    unchanged = [locked_report(name, found) for name, found in kept.items()]
+    return tuple(sorted([*unchanged, *_reports(results, status)], key=lambda r: r.module))
 
 
 def _reports(results: Sequence[ModuleResult], status: Mapping[str, str]) -> tuple[ModuleReport, ...]:

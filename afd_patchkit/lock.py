@@ -60,7 +60,7 @@ def _broken(shown: str, message: str, line: int = 0) -> PatchkitError:
             "PK105",
             f"the lock cannot be used: {message}",
             generated=Position(shown, line),
-            help="Restore it from version control, or write a new one with `afd-patchkit regen`.",
+            help="Restore it from version control (either side of a conflict will do) or delete it, then run `afd-patchkit regen`.",
         )
     )
 

@@ -103,7 +103,7 @@ def write(
         return [], list(dict.fromkeys(errors))
     inputs = current_inputs(project)
     inputs |= {name: digest(data.replace(b"\r\n", b"\n")) for name, data in files.items() if name in inputs}
-    new = build_lock(project, None, lock, inputs, pins, results, opener, {})
+    new = build_lock({}, lock, inputs, pins, results, opener, {})
     journal = json.dumps({"files": [_row(project, name, data) for name, data in sorted(files.items())]}).encode()
     written, removed = write_generated(project, lock, new, results, extra={JOURNAL: journal})
     finish(project)

@@ -356,3 +356,44 @@ def test_delegate_with_header_deltas(sample: Sample) -> None:
     assert text.count("# ### PATCH START: ") == 2
     module = sample.load("delegates", traced=lambda f: f)
     assert module.Traced(lambda batch: 0).step([1], extra=5)[0] == 5
+
+
+def test_only_touched_modules_are_generated_again(sample: Sample, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    from afd_patchkit import generate
+
+    for name in ("one", "two"):
+        sample.manifest(f"""
+            schema: 1
+            module: acme_set/{name}.py
+            summary: {name}.
+            pin: acme
+            entries:
+              - {{symbol: acme.tools:helper, reason: r, share: true}}
+        """, name)  # fmt: skip
+    sample.regen()
+    made: list[str] = []
+    real = generate.make_module
+
+    def counted(project, workspace, manifest):  # type: ignore[no-untyped-def]
+        made.append(manifest.module)
+        return real(project, workspace, manifest)
+
+    monkeypatch.setattr(generate, "make_module", counted)
+    sample.edit("manifests/acme_set/one.yaml", "summary: one.", "summary: changed.")
+    report = sample.regen()
+    assert made == ["acme_set/one.py"]
+    assert [(m.module, m.status) for m in report.modules] == [
+        ("acme_set/one.py", "written"), ("acme_set/runner.py", "unchanged"), ("acme_set/two.py", "unchanged")
+    ]  # fmt: skip
+    incremental = sample.state()
+    assert sample.regen(full=True).written == ()
+    assert sample.state() == incremental
+    sample.edit(sample.generated("two"), "return (out, limit)", "return (limit, out)")
+    made.clear()
+    assert sample.regen().exit_code == 0
+    assert made == ["acme_set/two.py"]
+    assert sample.state() == incremental
+    sample.edit("manifests/pins.yaml", 'version: "1.0"', 'version: "1.0.1"')
+    made.clear()
+    sample.regen()
+    assert len(made) == 3
