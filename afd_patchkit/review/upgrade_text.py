@@ -54,15 +54,18 @@ def render_upgrade_text(results: Sequence[UpgradeResult], context: Context) -> s
     blocks: list[Sequence[str]] = []
     if len(results) > 1:
         blocks.append(_matrix(results, style))
-    for result in results:
-        blocks += _result(result, context, in_full=len(results) == 1 or context.verbosity > 0)
+    if len(results) > 1 and context.verbosity <= 0:
+        blocks += _short(results, context)
+    else:
+        for result in results:
+            blocks += _result(result, context)
     return "\n".join("\n".join(block) + "\n" for block in blocks if block)
 
 
 # ---- one target ---------------------------------------------------------------------------------------------------
 
 
-def _result(result: UpgradeResult, context: Context, *, in_full: bool) -> Iterator[Sequence[str]]:
+def _result(result: UpgradeResult, context: Context) -> Iterator[Sequence[str]]:
     style = context.style
     head = [style.paint(printable(title(result)), "bold")]
     if result.entries:
@@ -70,13 +73,16 @@ def _result(result: UpgradeResult, context: Context, *, in_full: bool) -> Iterat
     if not result.base_available:
         head += wrap("The old upstream is not at hand: the lock's digests decided, old text is not shown.", style, first="  ")
     yield head
-    shown = [e for e in worst_first(result) if context.verbosity > 0 or e.status != "unchanged"] if in_full else []
+    shown = [e for e in worst_first(result) if context.verbosity > 0 or e.status != "unchanged"]
     piped = style.width is None
     if shown and not piped:
         yield _table(shown, style)
-    for entry in shown:
-        if piped or entry.blocks or entry.status == "retire" or context.verbosity > 0:
-            yield list(_entry(entry, context, with_table=not piped))
+    # what is to be deleted is listed below, each with its place
+    told = [e for e in shown if (piped and e.status != "retire") or e.blocks or context.verbosity > 0]
+    for entry in told:
+        yield list(_entry(entry, context, with_table=not piped))
+    if piped and (gone := [e for e in shown if e not in told]):
+        yield [f"{style.paint(_label(e), *COLORS[e.status])} {printable(e.ref)}: {printable(must_do(e))}" for e in gone]
     for name, lines in extras(result):
         if name == "Written" and context.verbosity < 1:
             continue
@@ -204,13 +210,30 @@ def _closing(result: UpgradeResult, style: Style) -> Iterator[str]:
     if blocking:
         base = f" --against {result.new}"
         yield from wrap(f"See a change: afd-patchkit diff {_quoted(blocking.ref)} --view upstream{base}", style, rest="  ")
+    yield from _last_line(result, style)
+
+
+def _last_line(result: UpgradeResult, style: Style) -> list[str]:
     took = f" in {human_seconds(result.seconds)}" if result.seconds else ""
     color = ("green",) if not result.exit_code else ("bold", "yellow") if result.exit_code == 1 else ("bold", "red")
     written = f"; {plural(len(result.written), 'file')} written" if result.written else "; nothing written"
-    yield from wrap(f"{style.paint(f'{printable(title(result))}: {verdict(result)}', *color)}{written}{took}", style, rest="  ")
+    return wrap(f"{style.paint(f'{printable(title(result))}: {verdict(result)}', *color)}{written}{took}", style, rest="  ")
 
 
 # ---- several targets ----------------------------------------------------------------------------------------------
+
+
+def _short(results: Sequence[UpgradeResult], context: Context) -> Iterator[Sequence[str]]:
+    """One line per release, and what is wrong beyond single entries, once."""
+    style = context.style
+    yield [line for result in results for line in _last_line(result, style)]
+    findings = dict.fromkeys(f for result in results for f in result.findings)
+    for item in ordered(findings):
+        if item.severity is not Severity.NOTE:
+            yield finding_lines(item, context)
+    latest = results[-1]
+    told = f"One release in full: afd-patchkit upgrade --pin {latest.pin}={latest.new}; all of them: -v, or --report DIR."
+    yield wrap(told, style, rest="  ")
 
 
 def _matrix(results: Sequence[UpgradeResult], style: Style) -> list[str]:

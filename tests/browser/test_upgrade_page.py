@@ -215,6 +215,15 @@ def test_unchanged_runs_are_folded_and_unfold(show):
     assert page.text(".diff-note") == "Both sides are equal."
 
 
+def test_view_keys_bring_the_differences_into_view(show):
+    page = show([replace(ALL, entries=(replace(REVIEW, reasons=REVIEW.deltas[1].reasons * 9),))])
+    visible = "const r = document.querySelector('.bar').getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight"
+    page.press("j")
+    assert not page.js(visible)
+    page.press("2")
+    assert page.js(visible)
+
+
 def test_next_and_previous_change(show):
     page = show([replace(ALL, entries=(REVIEW,))])
     page.press("j", "1", "n")
@@ -304,7 +313,7 @@ def test_matrix_of_several_releases(show):
     page = show([QUIET, ALL, LATER])
     assert page.texts(".matrix thead th") == ["Entry", "1.0.1", "1.1", "1.2"]
     row = next(r for r in page.texts(".matrix tbody tr") if "Runner.step" in r)
-    assert row == "acme_set/runner.py::Runner.step\u2013reviewconflict"
+    assert row == "Runner.stepacme_set/runner.py\u2013reviewconflict"
     page.click(".matrix td.s-conflict button")
     assert page.text("#title") == "acme 1.0 → 1.1"
     assert current(page) == "acme_set/runner.py::Runner.close"

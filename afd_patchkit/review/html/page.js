@@ -387,10 +387,13 @@ function findingCard(f, inner) {
   return el("div", { class: inner === true ? "inner" : "card" },
     el("p", {}, el("span", { class: "sev-" + f.severity }, f.severity + " " + f.code), " ", prose(f.message)),
     meta ? el("p", { class: "meta mono" }, visible(meta)) : null,
-    f.details.length ? el("div", { class: "pre" }, visible(f.details.join("\n"))) : null,
+    f.details.length ? el("div", { class: "pre" }, f.details.join("\n").split("\n").map(detailLine)) : null,
     f.help ? el("p", {}, prose(f.help)) : null,
     el("p", { class: "meta" }, f.title + ". ", el("code", {}, "afd-patchkit explain " + f.code)));
 }
+
+// Lines of a change are coloured as such.
+const detailLine = (line) => el("span", { class: line.startsWith("+ ") ? "new" : line.startsWith("- ") ? "old" : "line" }, visible(line) || "\u200b");
 
 function deltaCard(d) {
   const card = el("div", { class: "card s-" + d.status }, el("div", { class: "delta" }, el("strong", {}, visible(d.name)),
@@ -504,10 +507,11 @@ function matrix() {
   const to = (i, entry) => { choose(i); open(entry, { focus: true }); };
   show("matrix", el("div", { class: "overview" }, el("h2", {}, "Entries over releases"), el("div", { class: "scroll" }, el("table", { class: "grid matrix" },
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Entry"), data.targets.map((t) => el("th", { scope: "col" }, visible(t.new))))),
-    el("tbody", {}, rows.map(([name, cells]) => el("tr", {}, el("th", { scope: "row", class: "mono" }, visible(name)), data.targets.map((_, i) => cells[i]
+    el("tbody", {}, rows.map(([, cells]) => el("tr", {}, el("th", { scope: "row" }, rowName(cells.find(Boolean))), data.targets.map((_, i) => cells[i]
       ? el("td", { class: "status s-" + cells[i].status }, el("button", { type: "button", class: "link status", onclick: () => to(i, cells[i]) }, cells[i].status + (cells[i].accepted ? " \u2713" : "")))
       : el("td", {}, "\u2013")))))))));
 }
+const rowName = (entry) => [el("span", { class: "mono" }, visible(entry.name + (entry.axis === "donor" ? " (donor)" : ""))), el("span", { class: "small" }, visible(entry.module))];
 const worst = (cells) => Math.min(...cells.filter(Boolean).map((e) => ORDER.indexOf(e.status)));
 
 // ---- moving about ------------------------------------------------------------------------------------------------
@@ -570,7 +574,11 @@ const KEYS = {
 for (let i = 1; i <= VIEWS.length; i++) KEYS[i] = () => {
   if (state.page !== "entry") return;
   const view = viewsOf(state.entry)[i - 1];
-  if (view) { state.view = view.id; drawDiff(document.querySelector("#detail > .section[aria-label]"), state.entry); }
+  if (!view) return;
+  state.view = view.id;
+  const box = document.querySelector("#detail > .section[aria-label]");
+  drawDiff(box, state.entry);
+  box.scrollIntoView({ block: "start" });
 };
 
 document.addEventListener("keydown", (event) => {
