@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.comma import CommaList
-from afd_patchkit.delta.edits import Edit, Keep, Piece
+from afd_patchkit.delta.edits import STATEMENT, Edit, Keep, Piece
 from afd_patchkit.delta.patterns import Match, Window, compile_pattern, find_ranges, select
 from afd_patchkit.delta.place import Place, Suite, width
 from afd_patchkit.delta.template import UPSTREAM, expression_pieces, new_tree, text_of
@@ -65,7 +65,8 @@ class Builder:
     windows: Sequence[Window] | None = None
     parameters: Parameters | None = None
     _broken: set[int] = field(default_factory=set)
-    _removed: dict[int, set[int]] = field(default_factory=dict)
+    _inline: dict[int, list[int]] = field(default_factory=dict)
+    _removed: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     _swaps: dict[Span, list[tuple[int, Code]]] = field(default_factory=dict)
     _added: dict[int, list[tuple[Edit, str, bool]]] = field(default_factory=dict)
     _dropped: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -187,7 +188,19 @@ class Builder:
             gap = suite.gap(index) if index < len(suite.body) else None
             if gap is not None and not self.alone(suite, index):
                 self._broken.add(gap.start)
+                for number in self._inline.get(gap.start, ()):  # what has been put on this line gets lines of its own, too
+                    pieces = tuple("\n" + suite.indent if piece == "; " else piece for piece in self.edits[number].pieces)
+                    self.edits[number] = replace(self.edits[number], pieces=pieces, width=width(suite.indent))
                 self.add(delta, gap, ["\n" + suite.indent], touched=gap, group=group)
+        self._lay_out_removals(suite)
+
+    def add_inline(self, delta: Delta, suite: Suite, gap: int, point: int, pieces: Sequence[Piece], touched: Span) -> None:
+        """Put code between statements `gap - 1` and `gap`, which share a line; `pieces` hold the separator."""
+        found = suite.gap(gap)
+        assert found is not None
+        order = (-width(suite.indent), STATEMENT) if pieces[0] == "; " else (0, 0)
+        edit = self.add(delta, Span(point, point), pieces, touched=touched, order=order)
+        self._inline.setdefault(found.start, []).append(edit.id)
 
     def kept(self, point: int, otherwise: int) -> int:
         """`point`, or `otherwise` when only that lies in what the wrapping delta keeps."""
@@ -197,11 +210,43 @@ class Builder:
         here, there = Span(point, point), Span(otherwise, otherwise)
         return otherwise if not any(k.contains(here) for k in keeps) and any(k.contains(there) for k in keeps) else point
 
-    def empties(self, suite: Suite, first: int, last: int) -> bool:
-        """Note that statements `first` to `last` go; whether nothing is left of their suite then."""
-        gone = self._removed.setdefault(id(suite.body), set())
-        gone.update(range(first, last + 1))
-        return len(gone) == len(suite.body)
+    # ---- removal ----------------------------------------------------------------------------------------------------
+
+    def remove(self, delta: Delta, suite: Suite, first: int, last: int) -> None:
+        """Take statements `first` to `last` out; a suite that several deltas empty gets one `pass`."""
+        region = suite.region(first, last)
+        edit = self.add(delta, region, (), touched=region, indent=suite.indent)
+        self._removed.setdefault(id(suite.body), []).append((first, last, edit.id))
+        self._lay_out_removals(suite)
+
+    def _lay_out_removals(self, suite: Suite) -> None:
+        """Say for each removal what goes with it: on a line that others share, one separator for each statement."""
+        gone = sorted(self._removed.get(id(suite.body), ()))
+        empty = len({n for first, last, _ in gone for n in range(first, last + 1)}) == len(suite.body)
+        for run in self._runs(suite, gone):
+            span = self._removed_run(suite, run[0][0], run[-1][1])
+            starts = [span.start, *(self.place.start(suite.body[first]) for first, _, _ in run[1:]), span.end]
+            for index, (_, last, number) in enumerate(run):
+                pieces = ("pass",) if empty and last == gone[-1][1] else ()
+                self.edits[number] = replace(self.edits[number], span=Span(starts[index], starts[index + 1]), pieces=pieces)
+
+    def _runs(self, suite: Suite, gone: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
+        """Removals that stand beside each other on one line."""
+        runs: list[list[tuple[int, int, int]]] = []
+        for one in gone:
+            if runs and runs[-1][-1][1] + 1 == one[0] and not self.alone(suite, one[0]):
+                runs[-1].append(one)
+            else:
+                runs.append([one])
+        return runs
+
+    def _removed_run(self, suite: Suite, first: int, last: int) -> Span:
+        region = suite.region(first, last)
+        if first > 0 and not self.alone(suite, first):
+            return Span(self.file.node_span(suite.body[first - 1]).end, region.end)
+        if last + 1 < len(suite.body) and not self.alone(suite, last + 1):
+            return Span(region.start, self.place.start(suite.body[last + 1]))
+        return region  # a line that is left empty goes when the fences are drawn
 
     # ---- pieces of statements ---------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ def member(builder: Builder, delta: Delta) -> None:
     assert name is not None
     first, last = _find(builder, delta, suite, name, fields=fields)
     if change.remove is not None:
-        _remove(builder, delta, suite, first, last)
+        builder.remove(delta, suite, first, last)
         return
     assert isinstance(delta.with_, Code)
     builder.break_lines(delta, suite, first, last + 1)
@@ -42,15 +42,6 @@ def member(builder: Builder, delta: Delta) -> None:
     held = {UPSTREAM: Held(builder.file, region, builder.place.column(only), value=value)}
     pieces = statement_pieces(delta.with_, held, suite.indent)
     builder.add(delta, region, pieces, touched=region, indent=suite.indent)
-
-
-def _remove(builder: Builder, delta: Delta, suite: Suite, first: int, last: int) -> None:
-    region = suite.region(first, last)
-    if builder.empties(suite, first, last):
-        builder.add(delta, region, ["pass"], touched=region, indent=suite.indent)
-        return
-    builder.break_lines(delta, suite, first, last + 1)
-    builder.add(delta, region, [], touched=region, indent=suite.indent)
 
 
 def _names(node: ast.stmt, *, fields: bool) -> list[str]:

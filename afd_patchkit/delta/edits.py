@@ -127,13 +127,16 @@ class Nesting:
         return any(self._keeps(holder, piece, edit) for piece in holder.pieces if isinstance(piece, Keep))
 
     def _keeps(self, holder: Edit, keep: Keep, edit: Edit) -> bool:
-        if not keep.span.contains(edit.span):
-            return False
+        if not keep.span.contains(edit.span) or (keep.width is None and edit.width is not None):
+            return False  # elsewhere; or statements, which no expression can hold
         if not len(edit.span):
             return self.declared(edit, holder) or _inside(edit, keep.span, keep.width, block=keep.whole)
-        if keep.span == edit.span and any(holder.span == k for k in edit.keeps):
+        if keep.span == edit.span and any(
+            holder.span == p.span and (p.width is not None or holder.width is None) for p in edit.pieces if isinstance(p, Keep)
+        ):
             return holder.id < edit.id  # each keeps the other's text: the earlier delta is the outer one
-        return keep.span != edit.span or bool(edit.pieces)  # what is removed whole cannot be kept
+        removed = not edit.pieces or edit.operation == "remove"
+        return keep.span != edit.span or not removed  # what is removed whole cannot be kept
 
 
 def _inside(insertion: Edit, span: Span, width: int | None, *, block: bool = False, clause: bool = False) -> bool:

@@ -139,7 +139,7 @@ def insert_before(builder: Builder, delta: Delta, suite: Suite, index: int, touc
     pieces = body_pieces(builder, delta.insert, suite.indent)
     if not builder.alone(suite, index):
         if not suite.inline and is_inline(pieces):
-            builder.add(delta, Span(start, start), [*pieces, "; "], touched=touched)
+            builder.add_inline(delta, suite, index, start, [*pieces, "; "], touched)
             return
         builder.break_lines(delta, suite, index)
     put_before(builder, delta, suite, index, pieces, touched)
@@ -169,7 +169,7 @@ def insert_behind(
     pieces = body_pieces(builder, delta.insert, suite.indent)
     shared = index + 1 < len(body) and not suite.own_line(index + 1)
     if shared and not suite.inline and not builder.alone(suite, index + 1) and is_inline(pieces):
-        builder.add(delta, Span(last, last), ["; ", *pieces], touched=touched, order=(-width(suite.indent), STATEMENT))
+        builder.add_inline(delta, suite, index + 1, last, ["; ", *pieces], touched)
         return
     builder.break_lines(delta, suite, index + 1)
     if not shared:
@@ -272,18 +272,7 @@ def remove(builder: Builder, delta: Delta) -> None:
     assert delta.remove is not None
     for match in builder.statements(delta, delta.remove):
         assert match.body is not None
-        place, suite = builder.place, builder.place.suite(match.owner, match.body)
-        first, last = match.index, match.index + len(match.nodes) - 1
-        region = span = suite.region(first, last)
-        pieces: list[Piece] = []
-        if builder.empties(suite, first, last):
-            pieces = ["pass"]
-        elif not builder.alone(suite, first) and first > 0:  # `a; b`: the separator goes too
-            span = Span(builder.file.node_span(suite.body[first - 1]).end, region.end)
-        elif last + 1 < len(suite.body) and not builder.alone(suite, last + 1):
-            span = Span(region.start, place.start(suite.body[last + 1]))
-        # the line that is left empty goes when the fences are drawn
-        builder.add(delta, span, pieces, touched=region, indent=suite.indent)
+        builder.remove(delta, builder.place.suite(match.owner, match.body), match.index, match.index + len(match.nodes) - 1)
 
 
 # ---- expr -----------------------------------------------------------------------------------------------------------

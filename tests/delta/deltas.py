@@ -147,13 +147,15 @@ def _widened(applied: Applied, touched: list[bool]) -> list[bool]:
     symbol = applied.symbol
     numbers = [n for first, last in symbol.line_ranges for n in range(first, last + 1)]
     marked = {n for n, one in zip(numbers, touched, strict=True) if one}
-    for node in (n for part in symbol.nodes for n in ast.walk(part) if isinstance(n, ast.stmt)):
-        body = getattr(node, "body", None)
-        end = body[0].lineno - 1 if isinstance(body, list) and body else node.end_lineno or node.lineno
-        lines = range(node.lineno, max(end, node.lineno) + 1)
-        text = "\n".join(symbol.file.lines(lines[0], lines[-1]))
-        if marked & set(lines) and any(mark in text for mark in ("\\\n", '"""', "'''")):
-            marked |= set(lines)
+    before: set[int] = set()
+    while before != marked:
+        before = set(marked)
+        for node in (n for part in symbol.nodes for n in ast.walk(part) if isinstance(n, ast.Constant | ast.JoinedStr)):
+            lines = set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            marked |= lines if marked & lines else set()
+        for number in numbers[:-1]:
+            if symbol.file.lines(number, number)[0].endswith("\\") and marked & {number, number + 1}:
+                marked |= {number, number + 1}
     return [n in marked for n in numbers]
 
 

@@ -211,9 +211,9 @@ class f(Base):
         """
         class f:
             # ### PATCH START: a
-            pass
             # ### PATCH END: a
             # ### PATCH START: m
+            pass
             # ### PATCH END: m
         """,
     ),

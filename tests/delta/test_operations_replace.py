@@ -1324,6 +1324,65 @@ def test_parts(case):
         """,
     ),
     Case(
+        "several on a line, by several deltas, and all of them",
+        """
+        def f(x):
+            a(); b(); c(); d()  # end
+            if x: e(); g()
+            else: h()
+        """,
+        """
+        - {name: b, remove: "b()"}
+        - {name: a, remove: "a()"}
+        - {name: d, remove: "d()"}
+        - {name: g, remove: "g()"}
+        - {name: e, remove: "e()"}
+        """,
+        """
+        def f(x):
+            # ### PATCH START: b
+            # ### PATCH START: a
+            # ### PATCH START: d
+            c()
+            # ### PATCH END: d
+            # ### PATCH END: a
+            # ### PATCH END: b
+            # ### PATCH START: g
+            # ### PATCH START: e
+            if x: pass
+            # ### PATCH END: e
+            # ### PATCH END: g
+            else: h()
+        """,
+    ),
+    Case(
+        "one of several on a line that another delta breaks",
+        """
+        def f(x):
+            a(); b(); c()
+        """,
+        """
+        - {name: b, remove: "b()"}
+        - name: block
+          before: |
+            c()
+          insert: |
+            if x:
+                d()
+        """,
+        """
+        def f(x):
+            # ### PATCH START: block
+            # ### PATCH START: b
+            a()
+            # ### PATCH END: b
+            if x:
+                d()
+            c()
+            # ### PATCH END: block
+        """,
+    ),
+    Case(
         "one-line body and docstring",
         '''
         def f(x):

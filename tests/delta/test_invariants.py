@@ -1,0 +1,383 @@
+"""Properties of any deltas on any function: of the standard library, and of our own with unusual layouts."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from afd_patchkit.assemble.verify import check_entry
+from afd_patchkit.delta.apply import apply_deltas
+from afd_patchkit.delta.patterns import compile_pattern, find_all, symbol_windows
+from afd_patchkit.errors import DeltaError, PatchkitError
+from afd_patchkit.manifest.model import CallChange, ClauseChange, Code, Delta
+from afd_patchkit.review.finding import Position
+from afd_patchkit.source.locate import Symbol, definitions, find_symbol
+from afd_patchkit.source.text import SourceFile, load_source
+from tests.delta.deltas import ENTRY, MARKER, undo
+from tests.delta.tree_oracle import Change, Oracle, dump
+
+MODULES = ["textwrap", "shutil", "heapq", "json/decoder", "asyncio/base_events", "dataclasses", "pathlib", "tempfile", "ast", "zipfile"]
+
+ODD = r'''
+def semicolons(x): a = x; b = a + 1; return a, b  # three
+
+
+def one_liners(x):
+    """Doc."""; y = 0
+    if x: y = 1; z = 2
+    elif y: y = 3
+    else: y = 4
+    for i in x: print(i); continue
+    else: z = 5
+    while x: break
+    try: y = 6
+    except ValueError: y = 7
+    except (TypeError, KeyError) as e: raise
+    finally: z = 8;
+    with x as p, y as q: p(q)
+    class C: k = 1; j = 2
+    return y; z
+
+
+def continuations(x):
+    a = x + \
+  1; b = \
+        2
+    if a and \
+       b: c = 3; \
+        d = 4
+    assert a, \
+        "text \
+  more"
+    return (a,
+  b)  # left of its statement
+
+
+def strings(x):
+    s = """one
+  two {x}
+# ### PATCH START: looks like one
+    """
+    t = f"""é {x!r:>{len(s)}}
+      {s.upper(
+      )} """ 'plain' f'{x[0]}'
+    u = rb'\x' + b"""
+"""
+    return "ünï😀", s, (t, u)  # ö
+
+
+def feeds(x):
+    a = 1
+
+    b = 2
+    if x:
+        c = 3
+    return a, b
+
+
+def comments(x):
+    # about a
+    a = 1  # one
+
+    # block
+    # of two
+
+    b = [  # open
+        a,  # first
+        # between
+        x,
+        # last
+    ]
+    if x:  # head
+        # in
+        pass
+        # out
+    # about else
+    else:
+        # only
+        b = ()
+# commented_out()
+    return b
+    # after all
+
+
+async def asynchronous(x, *args, key=lambda a, b=1: (a, b), **kwargs) -> "dict[str, int]":
+    async with x as y, y.z():
+        async for i in y:
+            yield await i
+        else:
+            await x
+    result = [j async for j in y if await j]
+    match result:
+        case [1, *_] | {"a": _} if x: pass
+        case str(value=v): return
+        case _:
+            del v, y[0]
+
+    @x.deco(1)
+    @x.other
+    async def inner(a, /, b=(yield), *, c: int = 2):
+        nonlocal result
+        result = a if b else c
+        return (n := a) + n
+
+    global GLOBAL
+    GLOBAL = inner
+    print(*args, sep="", **kwargs)
+    x.call(i for i in y)
+    x.call(
+        1,
+        key=2,  # two
+    )
+    await x.call(a)(b)[c:d, ...].e(-1 ** 2, not 1 < x <= 3 or x and y)
+'''
+
+
+FEEDS = ODD.replace("    a = 1\n\n    b = 2\n    if x:\n        c", "    a = 1\n\f\n    b = 2\n\f    if x:\n\t    c")
+assert FEEDS.count("\f") == 2
+
+
+@functools.cache
+def corpus() -> list[Symbol]:
+    """Functions to change."""
+    symbols: list[Symbol] = []
+    library = Path(sysconfig.get_paths()["stdlib"])
+    files = [load_source(FEEDS.encode(), pin="acme", path="acme/odd.py")]
+    tabs = ODD.replace("def feeds", "def x_feeds").replace("    ", "\t").encode()
+    files.append(load_source(tabs.replace(b"\n", b"\r\n"), pin="acme", path="acme/tabs.py"))
+    for name in MODULES:
+        path = library / f"{name}.py"
+        if path.is_file():
+            files.append(load_source(path.read_bytes(), pin="std", path=f"{name}.py"))
+    for file in files:
+        symbols += _functions(file)
+    return symbols
+
+
+def _functions(file: SourceFile) -> list[Symbol]:
+    found: list[Symbol] = []
+    for definition in definitions(file):
+        node = definition.node
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno and node.end_lineno - node.lineno < 60:
+            try:
+                found.append(find_symbol(file, ".".join([*(c.name for c in definition.classes), definition.name])))
+            except PatchkitError:
+                continue
+    return [symbol for symbol in found if len(symbol.nodes) == 1]
+
+
+def code(text: str) -> Code:
+    """A text of a manifest."""
+    return Code(text, Position("m.yaml", 1, 1))
+
+
+@dataclass(frozen=True)
+class Made:
+    """A delta for the engine and the same change for the oracle; `word` stands in its code and nowhere else."""
+
+    delta: Delta
+    change: Change
+    word: str
+
+
+STATEMENTS = [
+    "{w}()",
+    "{w} = 1",
+    "if {w}:\n    pass\nelse:\n    {w}()  # ours",
+    "{w} = '''a\n  b\n'''\n\n# a comment\n{w}(\n    1,\n)",
+]
+WRAPS = [
+    "if {w}:\n    __upstream__",
+    "try:\n    __upstream__\nfinally:\n    {w}()",
+    "with {w}:\n  while {w}:\n      __upstream__\n",
+    "__upstream__\n{w}()",
+    "{w}()\n__upstream__",
+    "if {w}:\n    __upstream__\nelse:\n    {w}()\n    __upstream__",
+]
+EXPRESSIONS = [
+    "{w}(__upstream__)",
+    "__upstream__ or {w}",
+    "{w} if __upstream__ else {w}",
+    "not __upstream__ == {w}",
+    "{w}",
+    "lambda: {w}",
+    "(__upstream__, {w})",
+    "-__upstream__ ** {w}",
+]
+
+
+def nodes_of(symbol: Symbol) -> tuple[list[ast.stmt], list[ast.expr]]:
+    """The statements and expressions inside a function."""
+    statements = [n for n in ast.walk(symbol.node) if isinstance(n, ast.stmt) and n is not symbol.node]
+    expressions = [n for n in ast.walk(symbol.node) if isinstance(n, ast.expr) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load)]
+    return statements, expressions
+
+
+def anchor(symbol: Symbol, node: ast.AST, kind: str) -> tuple[Code, int] | None:
+    """A pattern of `node`, and which of its matches it is; None when it has none."""
+    try:
+        pattern = compile_pattern(code(ast.unparse(node)), "statements" if kind == "statements" else "expression")
+    except (PatchkitError, ValueError):
+        return None
+    found = find_all(pattern, symbol_windows(symbol), symbol.file)
+    which = [n for n, match in enumerate(found, 1) if len(match.nodes) == 1 and match.nodes[0] is node]
+    return (pattern.code, which[0]) if which else None
+
+
+@st.composite
+def made(draw: st.DrawFn, symbol: Symbol, number: int) -> Made:
+    """A random delta."""
+    word = f"w{number}_"
+    statements, expressions = nodes_of(symbol)
+    operation = draw(st.sampled_from(["before", "after", "before", "after", "start", "end", "replace", "wrap", "wrap", "remove", "expr", "expr", "set", "callee", "else", "first"]))
+
+    def delta(**fields: object) -> Delta:
+        return Delta.model_validate({"name": f"delta {number}", **fields})
+
+    def filled(texts: list[str]) -> str:
+        return draw(st.sampled_from(texts)).replace("{w}", word)
+
+    if operation in ("start", "end"):
+        text = filled(STATEMENTS)
+        return Made(delta(insert=code(text), at=operation), Change(operation, symbol.node, text), word)
+    if operation in ("before", "after", "replace", "wrap", "remove", "else", "first"):
+        if operation in ("else", "first"):
+            kinds = (ast.If,) if operation == "first" else (ast.If, ast.For, ast.AsyncFor, ast.While)
+            statements = [n for n in statements if isinstance(n, kinds) and (operation == "first" or not n.orelse)]
+        assume(statements)
+        node: ast.AST = draw(st.sampled_from(statements))
+        where = anchor(symbol, node, "statements")
+        assume(where)
+        pattern, nth = where  # type: ignore[misc]
+        if operation in ("before", "after"):
+            text = filled(STATEMENTS)
+            return Made(delta(insert=code(text), nth=nth, **{operation: pattern}), Change(operation, node, text), word)
+        if operation == "remove":
+            return Made(delta(remove=pattern, nth=nth), Change("remove", node), "")
+        if operation == "else":
+            change = ClauseChange.model_validate({"of": pattern, "add": code(f"else:\n    {word}()")})
+            return Made(delta(clause=change, nth=nth), Change("else", node, f"{word}()"), word)
+        if operation == "first":
+            text = f"if {word}:\n    pass"
+            change = ClauseChange.model_validate({"of": pattern, "first": code(text)})
+            return Made(delta(clause=change, nth=nth), Change("first", node, text), word)
+        text = filled(WRAPS if operation == "wrap" else STATEMENTS)
+        return Made(delta(replace=pattern, nth=nth, **{"with": code(text)}), Change("replace", node, text), word)
+    if operation in ("set", "callee"):
+        expressions = [n for n in expressions if isinstance(n, ast.Call)]
+    assume(expressions)
+    node = draw(st.sampled_from(expressions))
+    where = anchor(symbol, node, "expression")
+    assume(where)
+    pattern, nth = where  # type: ignore[misc]
+    if operation == "expr":
+        text = filled(EXPRESSIONS)
+        return Made(delta(expr=pattern, nth=nth, **{"with": code(text)}), Change("expr", node, text), word)
+    if operation == "set":
+        change = CallChange.model_validate({"match": pattern, "set": {word: code("1")}})
+        return Made(delta(call=change, nth=nth), Change("set", node, f"{word}=1"), word)
+    assert isinstance(node, ast.Call)
+    change = CallChange.model_validate({"match": pattern, "callee": code(f"{word}.x")})
+    return Made(delta(call=change, nth=nth), Change("expr", node.func, f"{word}.x"), word)
+
+
+class Job(tuple):  # a function and some deltas, shown in few words
+    def __repr__(self) -> str:
+        symbol, deltas = self
+        lines = [f"{m.change.operation} {m.change.code!r} at {ast.unparse(m.change.node)[:60]!r}" for m in deltas]
+        return "\n".join([symbol.reference, *lines])
+
+
+@st.composite
+def jobs(draw: st.DrawFn, most: int = 5) -> Job:
+    symbol = draw(st.sampled_from(corpus()))
+    count = draw(st.integers(1, most))
+    return Job((symbol, [draw(made(symbol, number)) for number in range(count)]))
+
+
+SLOW = settings(max_examples=int(os.environ.get("PATCHKIT_EXAMPLES", "250")), suppress_health_check=list(HealthCheck))
+# refusals that may be right for random deltas: they meet, Python forbids it (`nonlocal`), the expression cannot stand there
+REFUSALS = {"PK210", "PK211", "PK213", "PK222"}
+
+
+def attempt(symbol: Symbol, deltas: list[Made]):
+    """The result, or the codes of the findings it is refused with."""
+    try:
+        return apply_deltas(symbol, [m.delta for m in deltas], entry=ENTRY, marker=MARKER)
+    except DeltaError as error:
+        findings = error.findings
+    codes = {f.code for f in findings}
+    assert codes <= REFUSALS, [f.message for f in findings]
+    assert all(f.delta and f.manifest and f.upstream and f.help for f in findings)
+    return codes
+
+
+@SLOW
+@given(jobs())
+def test_any_deltas_on_any_function(job):
+    symbol, deltas = job
+    applied = attempt(symbol, deltas)
+    if isinstance(applied, set):
+        return
+    text = applied.buffer.text
+    assert undo(applied) == symbol.data
+    check_entry(symbol, applied.edits, (), applied.buffer, MARKER)
+    for one in deltas:
+        assert one.word in text, "an edit is lost"
+    assert {fence.delta for fence in applied.fences} == {m.delta.name for m in deltas}
+    (found,) = ast.parse(text).body
+    wanted = Oracle([m.change for m in deltas]).result(symbol.node)
+    assert dump(found) == dump(wanted), text
+
+
+@SLOW
+@given(jobs(), st.randoms(use_true_random=False))
+def test_order_matters_only_at_one_place(job, random):
+    symbol, deltas = job
+    assume(len({id(m.change.node) for m in deltas}) == len(deltas))
+    assume(not any(m.change.operation in ("start", "end") for m in deltas))  # beside the first or last statement's
+    first = attempt(symbol, deltas)
+    shuffled = list(deltas)
+    random.shuffle(shuffled)
+    second = attempt(symbol, shuffled)
+    assert isinstance(first, set) == isinstance(second, set)
+    if not isinstance(first, set):
+        strip = [line for line in first.buffer.text.split("\n") if f"# {MARKER} " not in line]
+        assert strip == [line for line in second.buffer.text.split("\n") if f"# {MARKER} " not in line]
+
+
+@pytest.mark.parametrize("indent", ["", "    ", "\t"])
+def test_without_deltas_every_function_is_itself(indent):
+    for symbol in corpus():
+        applied = apply_deltas(symbol, (), entry=ENTRY, marker=MARKER, indent=symbol.indent)
+        assert applied.buffer.text.encode() == symbol.data
+        moved = apply_deltas(symbol, (), entry=ENTRY, marker=MARKER, indent=indent)
+        assert undo(moved, indent) == symbol.data
+        assert applied.fences == applied.edits == applied.findings == ()
+
+
+def test_hash_seeds_change_nothing():
+    script = textwrap.dedent("""
+        import hashlib
+        from tests.delta.test_invariants import corpus, attempt, made, Made
+        from tests.delta.deltas import apply
+        from tests.delta.test_operations_overlap import PIECES, UPSTREAM, text
+        names = ["after b", "else", "after if", "first", "before b", "more of a", "callee of a", "head"]
+        print(hashlib.sha256(apply(UPSTREAM, text(*names)).buffer.text.encode()).hexdigest())
+    """)
+    results = set()
+    for seed in ("0", "1", "4711"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+        results.add(subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True).stdout)
+    assert len(results) == 1
