@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -60,37 +61,84 @@ for path in sys.argv[1:]:
 
 
 def regen(runs: int) -> None:
-    """A warm `regen --full` against importing libcst and parsing the same functions with it."""
+    """A warm `regen` against importing libcst and parsing the same functions with it.
+
+    Three cases: nothing changed; one manifest changed (its functions are parsed by the peer); everything, with `--full`.
+    """
     from afd_patchkit.api import load_project
     from afd_patchkit.manifest.load import load_manifests
+
+    project = load_project(ROOT)
+    loaded = load_manifests(project)
+    touched = max(loaded.manifests, key=lambda m: sum(entry.symbol is not None for entry, _ in m.all_entries()))
+    command = [sys.executable, "-m", "afd_patchkit", "regen"]
+    path = ROOT / touched.path
+    original = path.read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        everything = _symbols(loaded, loaded.manifests, Path(folder, "all"))
+        some = _symbols(loaded, [touched], Path(folder, "some"))
+        seconds(command)
+        paired(
+            f"warm regen, nothing changed / import libcst and parse {len(some)} functions",
+            command,
+            [sys.executable, "-c", _PEER, *some],
+            runs,
+        )
+        try:
+            flip = ["-c", _FLIP.format(path=str(path), command=[*command])]
+            paired(
+                f"warm regen, {touched.module} changed / import libcst and parse its {len(some)} functions",
+                [sys.executable, *flip],
+                [sys.executable, "-c", _PEER, *some],
+                runs,
+            )
+        finally:
+            path.write_bytes(original)
+            seconds(command)
+        paired(
+            f"warm regen --full / import libcst and parse all {len(everything)} functions",
+            [*command, "--full"],
+            [sys.executable, "-c", _PEER, *everything],
+            runs,
+        )
+
+
+# changes one line of a manifest, then becomes the command
+_FLIP = """
+import os
+text = open({path!r}).read()
+mark = "reason: "
+at = text.index(mark) + len(mark)
+text = text[:at] + text[at:].removeprefix("Now ") if text[at:].startswith("Now ") else text[:at] + "Now " + text[at:]
+open({path!r}, "w").write(text)
+os.execv({command!r}[0], {command!r})
+"""
+
+
+def _symbols(loaded: Any, manifests: Sequence[Any], folder: Path) -> list[str]:
+    """The upstream functions of some manifests, each dedented in a file of its own."""
     from afd_patchkit.source.locate import find_symbol, parse_reference
     from afd_patchkit.upstream.resolve import open_upstream
     from afd_patchkit.upstream.settings import SourceOptions
 
-    loaded = load_manifests(load_project(ROOT))
     options = SourceOptions()
-    opened: dict[str, object] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        paths = []
-        for manifest in loaded.manifests:
-            for entry, _ in manifest.all_entries():
-                pin = entry.pin or manifest.pin
-                if entry.symbol is None or pin is None:
-                    continue
-                if pin not in opened:
-                    opened[pin] = open_upstream(pin, loaded.pins.pins[pin], options)
-                module, qualname = parse_reference(entry.symbol.text)
-                symbol = find_symbol(opened[pin].read(module), qualname)  # type: ignore[attr-defined]
-                path = Path(folder, f"{len(paths)}.py")
-                lines = symbol.data.decode().splitlines()
-                path.write_text("\n".join(line.removeprefix(symbol.indent) for line in lines) + "\n")
-                paths.append(str(path))
-        paired(
-            f"warm regen --full / import libcst and parse the same {len(paths)} functions",
-            [sys.executable, "-m", "afd_patchkit", "regen", "--full"],
-            [sys.executable, "-c", _PEER, *paths],
-            runs,
-        )
+    folder.mkdir()
+    opened: dict[str, Any] = {}
+    paths: list[str] = []
+    for manifest in manifests:
+        for entry, _ in manifest.all_entries():
+            pin = entry.pin or manifest.pin
+            if entry.symbol is None or pin is None:
+                continue
+            if pin not in opened:
+                opened[pin] = open_upstream(pin, loaded.pins.pins[pin], options)
+            module, qualname = parse_reference(entry.symbol.text)
+            symbol = find_symbol(opened[pin].read(module), qualname)
+            path = folder / f"{len(paths)}.py"
+            lines = symbol.data.decode().splitlines()
+            path.write_text("\n".join(line.removeprefix(symbol.indent) for line in lines) + "\n")
+            paths.append(str(path))
+    return paths
 
 
 def scale(_: int) -> None:
