@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -259,6 +258,8 @@ def _results(
         for manifest in manifests:
             yield make_module(project, workspace, manifest)
         return
+    from concurrent.futures import ProcessPoolExecutor  # slow to import, and rarely needed
+
     options = replace(opener.options, progress=None)
     arguments = (project, workspace.pins, options, opener.lock)
     with ProcessPoolExecutor(jobs, initializer=_start_worker, initargs=arguments) as pool:
