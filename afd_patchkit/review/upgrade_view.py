@@ -102,9 +102,14 @@ def fates(entry: EntryResult) -> str:
         if status not in counts:
             continue
         named = [d.name for d in entry.deltas if d.status == status]
-        names = f": {', '.join(named)}" if status in NEEDS_PERSON or status == "retire" else ""
+        names = f": {_few(named)}" if status in NEEDS_PERSON or status == "retire" else ""
         parts.append(f"{counts[status]} {status}{names}")
     return "; ".join(parts)
+
+
+def _few(names: Sequence[str]) -> str:
+    """The names, the first three of many."""
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def must_do(entry: EntryResult) -> str:

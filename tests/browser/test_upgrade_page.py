@@ -195,10 +195,11 @@ def test_fences_of_another_prefix(show):
 
 
 def test_colours_of_code(show):
-    page = show([replace(ALL, entries=(REVIEW,))])
+    long = NEW.replace("Run one step.", "Run one step,\n        and return # if any.\n        ")
+    page = show([replace(ALL, entries=(replace(REVIEW, new=long),))])
     page.press("j", "1", "u")
     assert {"def", "if", "return"} <= set(page.texts(".t-kw"))
-    assert '"""Run one step."""' in page.texts(".t-str")
+    assert "        and return # if any." in page.texts(".t-str, .t-str .x")
     assert "# a batch may be large" in page.texts(".t-com")
 
 

@@ -158,7 +158,7 @@ function fence(line) {
 
 const KEYWORDS = new Set(("False None True and as assert async await break case class continue def del elif else except finally for from global if import in is " +
   "lambda match nonlocal not or pass raise return try while with yield").split(" "));
-const TOKEN = /(#[^\n]*)|([rbfuRBFU]{0,2}(?:"""(?:[^\\]|\\[\s\S])*?(?:"""|$)|'''(?:[^\\]|\\[\s\S])*?(?:'''|$)|"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?))|((?<=^[ \t]*)@[\w.]+)|(\b\d[\w.]*)|([^\W\d]\w*)/gmu;
+const TOKEN = /(#[^\n]*)|([rbfuRBFU]{0,2}(?:"""(?:[^\\]|\\[\s\S])*?(?:"""|(?![\s\S]))|'''(?:[^\\]|\\[\s\S])*?(?:'''|(?![\s\S]))|"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?))|((?<=^[ \t]*)@[\w.]+)|(\b\d[\w.]*)|([^\W\d]\w*)/gmu;
 
 function colour(text) {
   const spans = [];
