@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -202,9 +203,14 @@ def _gates(subject: Subject, judged: Judged) -> tuple[list[Finding], list[Findin
     assert subject.new.generated is not None
     errors = list(subject.gates)
     if subject.old is not None:
-        before = {(f.code, f.message) for f in subject.old.findings}
-        return errors, [f for f in subject.new.generated.findings if is_serious(f) and (f.code, f.message) not in before]
+        before = {_said(f) for f in subject.old.findings}
+        return errors, [f for f in subject.new.generated.findings if is_serious(f) and _said(f) not in before]
     return errors, [f for f in subject.new.generated.findings if is_serious(f) and f.code not in subject.warnings]
+
+
+def _said(item: Finding) -> tuple[str, str]:
+    """What a finding says, whatever versions it names."""
+    return item.code, re.sub(r"\b\d+(\.\d+)+\w*", "V", item.message)
 
 
 def _unset(subject: Subject, change: Change) -> list[Finding]:
