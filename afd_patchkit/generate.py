@@ -68,7 +68,7 @@ def generate_all(
     new = build_lock(kept, lock, inputs, pins, results, opener, moved)
     findings += _other_tool(project, lock)
     failed = any(r.failed for r in results)
-    changed = _moved_entries(lock, results, moved) if moved else []
+    changed = _unsettled(project, opener.options, moved) if moved and lock is not None else []
     findings += changed
     pin_reports = opener.reports()
     if check:
@@ -425,27 +425,26 @@ def _other_tool(project: Project, lock: Lock | None) -> list[Finding]:
     ]
 
 
-def _moved_entries(lock: Lock | None, results: Sequence[ModuleResult], moved: Mapping[str, str]) -> list[Finding]:
-    """With another version than the pinned one: every entry whose upstream text or surroundings differ from the lock."""
+def _unsettled(project: Project, options: SourceOptions, moved: Mapping[str, str]) -> list[Finding]:
+    """With other versions than the pinned ones: every entry that a person must look at before code is written for them."""
+    from afd_patchkit.rebase.api import upgrades  # it imports this module
+
     found: list[Finding] = []
-    old = (lock or {}).get("modules", {})
-    for result in results:
-        known = old.get(result.module, {}).get("entries", {})
-        for name, entry in result.lock.get("entries", {}).items():
-            before = known.get(name)
-            if entry.get("pin") not in moved or (before and before.get("sha256") == entry["sha256"]):
-                continue
-            text = "is not in the lock" if before is None else "changed upstream"
-            found.append(
-                finding(
-                    "PK501",
-                    f"{entry['symbol']} {text} (pin {entry['pin']} at {moved[entry['pin']]})",
-                    entry=f"{result.module}::{name}",
-                    manifest=Position(result.manifest),
-                    upstream=Position(entry["file"], entry["lines"][0][0]),
-                    help="Nothing was written. Review the change before the pin moves.",
-                )
+    for pin, version in moved.items():
+        (result,) = upgrades(project, [{pin: version}], options=options)
+        found += [f for f in result.findings if f.exit_code]
+        found += [
+            finding(
+                "PK501",
+                f"{entry.symbol} is not settled at {result.distribution} {version}: {entry.status}",
+                entry=entry.ref,
+                manifest=next((f.manifest for f in entry.reasons if f.manifest), None),
+                details=tuple(line for line in (entry.upstream_changed, entry.must_do) if line),
+                help=f"Nothing was written. `afd-patchkit upgrade --pin {pin}={version}` shows the change.",
             )
+            for entry in result.entries
+            if entry.blocks
+        ]
     return found
 
 

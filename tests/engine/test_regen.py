@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 
 from tests.engine.sample import Sample, codes
 
@@ -304,19 +305,26 @@ def test_lock_keeps_files_of_one_path_of_two_pins_apart(sample: Sample, tmp_path
     assert found == [hashlib.sha256((root / "acme/engine.py").read_bytes()).hexdigest() for root in (sample.source, donor)]
 
 
-def test_other_version_writes_only_what_did_not_change(sample: Sample) -> None:
+def test_other_version_writes_only_what_is_settled(sample: Sample) -> None:
     sample.regen()
     before = sample.state()
-    sample.release("engine", "out = 0", "out = 0.0")
-    report = sample.regen(overrides={"acme": "1.1"})
-    assert (codes(report), report.exit_code) == (["PK633", "PK501"], 1)
-    assert report.findings[1].entry == "acme_set/runner.py::total"
+    old = sample.root.parent / "old"
+    shutil.copytree(sample.source, old)
+    sources = {"acme@1.0": old, "acme@1.1": sample.source}
+    sample.release("engine", "if len(batch) > 1:", "if len(batch) > 2:")  # a delta changes this very condition
+    report = sample.regen(overrides={"acme": "1.1"}, sources=sources)
+    assert report.exit_code == 1
+    (unsettled,) = [f for f in report.findings if f.code == "PK501"]
+    assert unsettled.entry == "acme_set/runner.py::Runner.step"
+    assert "conflict" in unsettled.message
     assert sample.state() == before
-    sample.release("engine", "out = 0.0", "out = 0")
-    report = sample.regen(overrides={"acme": "1.1"})
-    assert report.exit_code == 0
+    sample.release("engine", "if len(batch) > 2:", "if len(batch) > 1:")
+    sample.release("engine", "out = 0\n", "out = 0.0\n")  # no delta is concerned: clean
+    report = sample.regen(overrides={"acme": "1.1"}, sources=sources)
+    assert report.exit_code == 0, report.findings
+    assert "out = 0.0" in sample.generated().read_text()
     assert json.loads(sample.lock.read_text())["overrides"] == {"acme": "1.1"}
-    assert sample.check().exit_code == 1
+    assert sample.check(sources=sources).exit_code == 1
     assert codes(sample.regen(overrides={"nobody": "1"})) == ["PK091"]
 
 
