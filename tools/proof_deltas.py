@@ -27,6 +27,7 @@ _NTH = 0.15
 """Share of ambiguous anchors that are kept and narrowed by `nth` or `within`."""
 
 Draw = random.Random
+Place = Literal["before", "behind", "inside", "clause"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Anchor:
         kind: its node type.
     """
 
-    place: Literal["before", "behind", "inside", "clause"]
+    place: Place
     line: int
     kind: str
 
@@ -68,6 +69,8 @@ def sample(draw: Draw, engine: Engine, symbol: Symbol) -> Sample | None:
     for _ in range(_TRIES):
         operation = draw.choices(OPERATIONS, _WEIGHTS)[0]
         statement = draw.choice(statements)
+        if operation not in ("expr", "call") and _is_elif(symbol, statement):
+            continue  # patterns of statements do not reach an `elif`
         if operation == "start":
             statement = statements[0]
         elif operation == "end":
@@ -76,7 +79,7 @@ def sample(draw: Draw, engine: Engine, symbol: Symbol) -> Sample | None:
             made = _MAKERS[operation](draw, symbol, statement)
         except _NotThis:
             continue
-        found = Sample(operation, made.yaml, tuple(Anchor(p, _line(symbol, n), type(n).__name__) for p, n in made.places))  # type: ignore[arg-type]
+        found = Sample(operation, made.yaml, tuple(_anchored(symbol, p, n) for p, n in made.places))
         if _applies(engine, symbol, found):
             return found
     return None
@@ -85,7 +88,11 @@ def sample(draw: Draw, engine: Engine, symbol: Symbol) -> Sample | None:
 @dataclass(frozen=True)
 class _Made:
     yaml: str
-    places: tuple[tuple[str, ast.stmt], ...]
+    places: tuple[tuple[Place, ast.stmt], ...]
+
+
+def _anchored(symbol: Symbol, place: Place, node: ast.stmt) -> Anchor:
+    return Anchor(place, _line(symbol, node), "elif" if _is_elif(symbol, node) else type(node).__name__)
 
 
 class _NotThis(Exception):  # noqa: N818 - no error: draw again
@@ -112,14 +119,12 @@ def _body(symbol: Symbol) -> list[ast.stmt]:
 
 
 def _statements(symbol: Symbol) -> Iterator[ast.stmt]:
-    """Every statement of the function, at any depth, in order, without `elif`s (patterns do not reach them)."""
+    """Every statement of the function, at any depth, in order."""
     stack = list(reversed(_body(symbol)))
     while stack:
         node = stack.pop()
-        if not _is_elif(symbol, node):
-            yield node
-        inner = [s for s in _children(node)]
-        stack += reversed(inner)
+        yield node
+        stack += reversed(list(_children(node)))
 
 
 def _children(node: ast.stmt) -> Iterator[ast.stmt]:
@@ -248,7 +253,7 @@ def _delta(*parts: str) -> str:
 
 
 def _insert(key: str) -> Callable[[Draw, Symbol, ast.stmt], _Made]:
-    place = "before" if key in ("before", "start") else "behind"
+    place: Place = "before" if key in ("before", "start") else "behind"
 
     def make(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
         code = _block("insert", _code(draw, symbol, node))
@@ -268,7 +273,7 @@ _WITH = (
 )
 
 
-def _ends(new: str, first: ast.stmt, last: ast.stmt) -> tuple[tuple[str, ast.stmt], ...]:
+def _ends(new: str, first: ast.stmt, last: ast.stmt) -> tuple[tuple[Place, ast.stmt], ...]:
     """Fences hold changed lines only: code behind `__upstream__` stands behind it."""
     return (("behind", last),) if new == _BEHIND else (("before", first), ("behind", last))
 

@@ -17,21 +17,24 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-Verdict = Literal["same", "moved", "changed", "elsewhere", "vanished", "unreadable"]
+Verdict = Literal["same", "moved", "rewritten", "changed", "elsewhere", "vanished", "unreadable"]
 """What became of the anchor's statement, seen from where the delta stands now:
 
 * `same`: the delta stands at it;
 * `moved`: the diff lost it, but its text (and the text it stands in) is unique in both releases and the delta stands at it;
-* `changed`: the delta stands in the stretch that replaced it;
+* `rewritten`: its text changed, and in the stretch that replaced it the delta stands at what is most like it, and the other way round;
+* `changed`: the delta stands in the stretch that replaced it, at something else;
 * `elsewhere`: it is another statement than the one at which the delta stands;
 * `vanished`: it is gone, and the delta stands somewhere else;
 * `unreadable`: the output's fences could not be read.
 """
 SAME: frozenset[Verdict] = frozenset({"same", "moved"})
+_ALIKE = 0.6
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
@@ -41,7 +44,7 @@ class Unit:
     """One statement (its header, if it is compound) or clause of a function.
 
     Attributes:
-        kind: name of its node type; `clause` for `else`, `except`, `finally` and `case`.
+        kind: name of its node type; `elif`; `clause` for `else`, `except`, `finally` and `case`.
         text: its normal form.
         first: its first line in the symbol, from 1.
         own: the last line of its header (or of itself).
@@ -79,11 +82,12 @@ class Listing:
     def _statement(self, node: ast.stmt, path: tuple[str, ...], word: str = "") -> None:
         suites = list(_suites(node))
         text = word + _normal(node)
+        kind = "elif" if word else type(node).__name__
         decorators = getattr(node, "decorator_list", [])
         start = min([node.lineno, *(d.lineno for d in decorators)])
         last = node.end_lineno or node.lineno
         own = max(start, _before(suites[0][1]) if suites else last)
-        self.units.append(Unit(type(node).__name__, text, start, own, last, node.col_offset, path))
+        self.units.append(Unit(kind, text, start, own, last, node.col_offset, path))
         for head, body in suites:
             inside = (*path, text) if head is None else (*path, text, head)
             if head == "else" and isinstance(node, ast.If) and len(body) == 1 and isinstance(body[0], ast.If) and self._elif(body[0]):
@@ -182,11 +186,26 @@ class Alignment:
             return "moved"
         if old in self.there or new in self.back:
             return "elsewhere"
-        return "changed" if new in self.stretch[old] else "vanished"
+        if new not in self.stretch[old]:
+            return "vanished"
+        return "rewritten" if self._partners(old, new) else "changed"
+
+    def _partners(self, old: int, new: int) -> bool:
+        """Whether two units of one stretch are most like each other, under the same headers."""
+        one, other = self.old.units[old], self.new.units[new]
+        value = _likeness(one, other)
+        ours = [self.old.units[i] for i, there in self.stretch.items() if new in there and i != old]
+        theirs = [self.new.units[j] for j in self.stretch[old] if j != new]
+        rivals = [_likeness(u, other) for u in ours] + [_likeness(one, u) for u in theirs]
+        return value >= _ALIKE and one.path == other.path and all(value > r for r in rivals)
 
     def _unique(self, unit: Unit) -> bool:
         key = (unit.text, unit.path)
         return self.old.counts[key] == self.new.counts[key] == 1
+
+
+def _likeness(one: Unit, other: Unit) -> float:
+    return SequenceMatcher(None, one.text, other.text, autojunk=False).ratio() if one.kind == other.kind else 0.0
 
 
 def _hunks(old: Sequence[Unit], new: Sequence[Unit], algorithm: str) -> Iterator[tuple[int, int, int, int]]:
@@ -228,7 +247,7 @@ class Region:
 def region(generated: str, new: str, marker: str) -> Region | None:
     """Where the fences stand among upstream's lines; None when the lines outside do not add up to upstream's."""
     lines = generated.rstrip("\n").split("\n")
-    upstream = dedent(new.rstrip("\n")).split("\n")
+    upstream = list(enumerate(dedent(new.rstrip("\n")).split("\n"), 1))
     starts = [n for n, line in enumerate(lines) if line.strip().startswith(f"# {marker} START: ")]
     ends = [n for n, line in enumerate(lines) if line.strip().startswith(f"# {marker} END: ")]
     if not starts or not ends:
@@ -236,17 +255,28 @@ def region(generated: str, new: str, marker: str) -> Region | None:
     before, after = starts[0], len(lines) - 1 - ends[-1]
     if before + after > len(upstream):
         return None
-    if not _alike(lines[:before], upstream[:before]) or (after and not _alike(lines[-after:], upstream[-after:])):
+    above, below = upstream[:before], upstream[len(upstream) - after :]
+    if not _alike(lines[:before], above) or not _alike(lines[ends[-1] + 1 :], below):
         return None
     code = [line for line in lines[starts[0] + 1 : ends[-1]] if line.strip() and not line.strip().startswith("#")]
     column = len(code[0]) - len(code[0].lstrip()) if code else len(lines[starts[0]]) - len(lines[starts[0]].lstrip())
-    return Region(before + 1, len(upstream) - after + 1, column)
+    held = upstream[before : len(upstream) - after]
+    end = below[0][0] if below else upstream[-1][0] + 1
+    return Region(held[0][0] if held else end, end, column)
 
 
-def _alike(ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Equal lines, but for a few with declared changes of names."""
-    different = sum(a.strip() != b.strip() for a, b in zip(ours, theirs, strict=True))
-    return different <= max(3, len(ours) // 5)
+_QUALIFIED = re.compile(r"\b_vllm_\w+\.")
+_FEW = 3
+
+
+def _alike(ours: Sequence[str], theirs: Sequence[tuple[int, str]]) -> bool:
+    """Equal lines, but for declared changes of names: `module.name` for `name` (no `global` then), and few others."""
+
+    def same(one: str, other: str) -> bool:
+        plain = _QUALIFIED.sub("", one).strip()
+        return plain == other.strip() or (plain == "pass" and other.strip().startswith("global "))
+
+    return sum(not same(a, b) for a, (_, b) in zip(ours, theirs, strict=True)) <= _FEW
 
 
 def at(listing: Listing, where: Region, place: str, kind: str) -> int | None:
@@ -259,17 +289,18 @@ def at(listing: Listing, where: Region, place: str, kind: str) -> int | None:
         kind: node type of the unit that it stood at.
     """
     units = [(n, u) for n, u in enumerate(listing.units) if u.kind != "clause"]
+    if place == "inside":
+        inside = [(u.first, n) for n, u in units if u.first <= where.first <= u.own]
+        return max(inside, default=(0, None))[1]
+    units = [(n, u) for n, u in units if u.kind != "elif"]
     if place == "before":
         below = [(u.first, u.column, n) for n, u in units if u.first >= where.first]
         return min(below, default=(0, 0, None))[2]
     if place == "behind":
         above = [(u.last, u.column == where.column, u.kind == kind, n) for n, u in units if u.last < where.stop]
         return max(above, default=(0, False, False, None))[3]
-    if place == "clause":
-        around = [(u.first, n) for n, u in units if u.kind == kind and u.column == where.column and u.first <= where.first <= u.last + 1]
-        return max(around, default=(0, None))[1]
-    inside = [(u.first, n) for n, u in units if u.first <= where.first <= u.own]
-    return max(inside, default=(0, None))[1]
+    around = [(u.first, n) for n, u in units if u.kind == kind and u.column == where.column and u.first <= where.first <= u.last + 1]
+    return max(around, default=(0, None))[1]
 
 
 def judge(alignment: Alignment, old: int, generated: str, new: str, place: str, kind: str, marker: str) -> tuple[Verdict, int | None]:
