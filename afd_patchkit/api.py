@@ -132,7 +132,7 @@ def _regen(
         quick = _shortcut(project, lock, inputs, overrides, check=check)
         if quick is not None:
             return quick
-    from afd_patchkit.generate import generate_all
+    from afd_patchkit.run.generate import generate_all
 
     return generate_all(
         project,

@@ -51,9 +51,9 @@ def check_files(project: Project, lock: Lock, *, complete: bool = False) -> list
             if not path.is_file()
         ]
     known = {module_path(project, name) for name in expected} | set(package_inits(project, expected))
-    found += [_leftover(project, p) for p in _files(package, ".py") if p not in known]
+    found += [_leftover(project, p) for p in generated_files(package, ".py") if p not in known]
     outlines = {outline_path(project, name) for name in expected}
-    found += [_leftover(project, p) for p in _files(project.generated / "outlines", ".outline") if p not in outlines]
+    found += [_leftover(project, p) for p in generated_files(project.generated / "outlines", ".outline") if p not in outlines]
     return found
 
 
@@ -69,7 +69,8 @@ def package_inits(project: Project, modules: Mapping[str, Any]) -> list[Path]:
     return sorted(folder / "__init__.py" for folder in folders)
 
 
-def _files(folder: Path, suffix: str) -> Iterator[Path]:
+def generated_files(folder: Path, suffix: str) -> Iterator[Path]:
+    """The files below `folder` with a suffix, in order; none when there is no such folder."""
     if folder.is_dir():
         yield from sorted(p for p in folder.rglob(f"*{suffix}") if p.is_file())
 

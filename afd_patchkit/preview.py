@@ -15,10 +15,11 @@ from afd_patchkit import lock as locks
 from afd_patchkit.assemble.module import ModuleMaker
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.errors import ManifestError, PatchkitError
-from afd_patchkit.generate import Opener, overridden, prefetch
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.project import PYPROJECT, SECTION, SETTINGS, Project, load_project, read_settings
 from afd_patchkit.review.finding import Finding, finding
+from afd_patchkit.run.modules import prefetch
+from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.upstream.settings import SourceOptions
 
 

@@ -56,9 +56,9 @@ def command(
     Imports inside functions see a patched module, and are listed to be told apart. All Python files of the target pins
     are searched, so the first run fetches them.
     """
-    from afd_patchkit.generate import overridden
     from afd_patchkit.manifest.load import load_manifests
     from afd_patchkit.report import Report
+    from afd_patchkit.run.pins import overridden
     from afd_patchkit.upstream.settings import SourceOptions
 
     module, colon, name = symbol.partition(":")

@@ -98,8 +98,8 @@ def expanded(project: Project, named: Sequence[tuple[str, str]], options: Source
     Raises:
         PatchkitError: there is no such pin (PK091), or the index cannot be asked.
     """
-    from afd_patchkit.generate import overridden
     from afd_patchkit.manifest.load import load_manifests
+    from afd_patchkit.run.pins import overridden
     from afd_patchkit.upstream.releases import newer_releases
 
     result: dict[tuple[str, str], None] = {}

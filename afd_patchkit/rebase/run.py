@@ -14,7 +14,6 @@ from afd_patchkit.assemble.module import Attempt, ModuleMaker, Retired
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.compare import stale_inputs
 from afd_patchkit.errors import PatchkitError, UpstreamError
-from afd_patchkit.generate import Opener, overridden, prefetch
 from afd_patchkit.manifest.load import Loaded, load_manifests
 from afd_patchkit.manifest.model import Entry, Manifest, Pin
 from afd_patchkit.project import Project
@@ -26,6 +25,8 @@ from afd_patchkit.rebase.moved import Release, search
 from afd_patchkit.rebase.partners import drifted_partners, needs_retired_module
 from afd_patchkit.rebase.retire import deletions, retire_result, staying
 from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.run.modules import prefetch
+from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.upstream.settings import SourceOptions
 

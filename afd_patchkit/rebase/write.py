@@ -16,7 +16,6 @@ from typing import Any
 from afd_patchkit.api import current_inputs
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.errors import PatchkitError
-from afd_patchkit.generate import Opener, build_lock, generate_modules, write_generated
 from afd_patchkit.lock import digest
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
 from afd_patchkit.manifest.model import Manifest, Pin, Pins
@@ -24,6 +23,10 @@ from afd_patchkit.project import Project
 from afd_patchkit.rebase.model import EntryResult
 from afd_patchkit.rebase.yaml_edit import ScalarEdit, edit_scalars, find_scalar, remove_key
 from afd_patchkit.review.finding import Finding, Position, Severity, finding
+from afd_patchkit.run.locking import build_lock
+from afd_patchkit.run.modules import generate_modules
+from afd_patchkit.run.pins import Opener
+from afd_patchkit.run.writing import write_generated
 
 JOURNAL = ".upgrade.json"
 """In the generated folder: input files that belong to its state and are perhaps not written yet."""
@@ -105,7 +108,7 @@ def write(
     inputs |= {name: digest(data.replace(b"\r\n", b"\n")) for name, data in files.items() if name in inputs}
     new = build_lock({}, lock, inputs, pins, results, opener, {})
     journal = json.dumps({"files": [_row(project, name, data) for name, data in sorted(files.items())]}).encode()
-    written, removed = write_generated(project, lock, new, results, extra={JOURNAL: journal})
+    written, removed = write_generated(project, new, results, extra={JOURNAL: journal})
     finish(project)
     hidden = f"/{JOURNAL}"
     return [*sorted(files), *(w for w in written if not w.endswith(hidden)), *removed], []

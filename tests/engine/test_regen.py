@@ -367,7 +367,7 @@ def test_delegate_with_header_deltas(sample: Sample) -> None:
 
 
 def test_only_touched_modules_are_generated_again(sample: Sample, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    from afd_patchkit import generate
+    from afd_patchkit.run import modules as generate
 
     for name in ("one", "two"):
         sample.manifest(f"""

@@ -1,0 +1,1 @@
+"""One run of `regen` or `check`: pins opened, modules made, lock built, compared or written."""

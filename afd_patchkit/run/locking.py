@@ -1,0 +1,107 @@
+"""The lock of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from afd_patchkit import __version__
+from afd_patchkit import lock as locks
+from afd_patchkit.api import ENGINE
+from afd_patchkit.assemble.record import ModuleResult
+from afd_patchkit.assemble.workspace import import_packages
+from afd_patchkit.lock import Lock
+from afd_patchkit.manifest.model import Pin, Pins
+from afd_patchkit.review.finding import Severity
+from afd_patchkit.run.pins import Opener
+
+
+def build_lock(
+    kept: Mapping[str, Any],
+    old: Lock | None,
+    inputs: Mapping[str, str],
+    pins: Pins,
+    results: Sequence[ModuleResult],
+    opener: Opener,
+    moved: Mapping[str, str],
+) -> Lock:
+    """The lock of this run.
+
+    Args:
+        kept: records of modules that were not generated now, from `old`.
+        old: the lock before.
+        inputs: digest of every input file.
+        pins: the pins of this run.
+        results: what was generated.
+        opener: the upstreams that were opened.
+        moved: pins at another version than the pinned one.
+    """
+    modules: dict[str, Any] = dict(kept)
+    files: dict[str, dict[str, Any]] = {}
+    for found in kept.values():
+        for pin, paths in found["files"].items():
+            known = (old or {})["pins"][pin]["files"]
+            files.setdefault(pin, {}).update({path: known[path] for path in paths if path in known})
+    for result in results:
+        modules[result.module] = {**result.lock, **_module_facts(result)}
+        for pin, used in result.files.items():
+            for path, (raw, text) in used.items():
+                files.setdefault(pin, {})[path] = {"raw": raw, "text": text}
+    lock: Lock = {
+        "schema": locks.SCHEMA,
+        "tool": __version__,
+        "engine": ENGINE,
+        "inputs": dict(inputs),
+        "pins": {name: _pin_record(name, pin, opener, files.get(name, {}), old) for name, pin in pins.pins.items()},
+        "modules": modules,
+        "warnings": sorted({code for found in modules.values() for code in found.get("warnings", ())}),
+    }
+    if moved:
+        lock["overrides"] = dict(moved)
+    return lock
+
+
+def _module_facts(result: ModuleResult) -> dict[str, Any]:
+    """What the lock says of a module beside its entries."""
+    return {
+        "counts": {
+            "entries": result.entries,
+            "deltas": result.deltas,
+            "upstream_lines": result.upstream_lines,
+            "verbatim_lines": result.verbatim_lines,
+            "lines": result.text.count("\n"),
+            "files": sum(len(files) for files in result.files.values()),
+        },
+        "files": {pin: sorted(files) for pin, files in result.files.items()},
+        "warnings": sorted({f.code for f in result.findings if f.severity is Severity.WARNING}),
+    }
+
+
+def partly(lock: Lock, inputs: Mapping[str, str], results: Sequence[ModuleResult]) -> dict[str, str]:
+    """Input digests when only some modules were generated; those of the others stay as they were."""
+    used = {result.manifest for result in results} | {p for r in results for p in r.lock.get("parts", ())}
+    return {**lock["inputs"], **{name: digest for name, digest in inputs.items() if name in used}}
+
+
+def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], old: Lock | None) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "distribution": pin.distribution,
+        "version": pin.version,
+        "role": pin.role,
+        "packages": list(import_packages(pin)),
+        "files": dict(files),
+        "artifact": {"source": "none", "file": "", "sha256": None},
+    }
+    if pin.commit:
+        out["commit"] = pin.commit
+    if pin.git:
+        out["git"] = pin.git.commit
+    known = opener.known(name)
+    upstream = opener.opened.get(name)
+    if upstream is not None:
+        artifact = upstream.artifact
+        out["artifact"] = {"source": artifact.source, "file": artifact.file, "sha256": artifact.sha256}
+    if known is not None and known["artifact"]["sha256"]:
+        # the same release, proved file by file on reading: its artifact stays the identity, whatever was read now
+        out["artifact"] = dict(known["artifact"])
+    return out

@@ -1,0 +1,120 @@
+"""Generate the modules of a run, in this process or in workers."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from afd_patchkit.api import Progress
+from afd_patchkit.assemble.module import ModuleMaker
+from afd_patchkit.assemble.record import ModuleResult, record
+from afd_patchkit.assemble.workspace import Workspace
+from afd_patchkit.errors import PatchkitError
+from afd_patchkit.lock import Lock
+from afd_patchkit.manifest.load import load_manifests
+from afd_patchkit.manifest.model import Manifest, Pins
+from afd_patchkit.project import Project
+from afd_patchkit.run.pins import Opener
+from afd_patchkit.source.locate import parse_reference
+from afd_patchkit.upstream.settings import SourceOptions
+
+_PARALLEL_FROM = 400  # entries; below, starting workers costs more than they save
+
+
+def generate_modules(
+    project: Project,
+    workspace: Workspace,
+    manifests: Sequence[Manifest],
+    opener: Opener,
+    jobs: int | None = 1,
+    progress: Progress | None = None,
+) -> list[ModuleResult]:
+    """Generate modules into memory; user errors become findings of failed results."""
+    prefetch(workspace, manifests, opener)
+    if progress:
+        progress.start(len(manifests))
+    entries = sum(1 for m in manifests for _ in m.all_entries())
+    count = jobs or (2 if entries >= _PARALLEL_FROM else 1)
+    results: list[ModuleResult] = []
+    try:
+        for result in _results(project, workspace, manifests, opener, min(count, len(manifests) or 1)):
+            results.append(result)
+            # What a module leaves behind (parsed files) lives until the end of the run. Scanning it again in every
+            # collection would make the cost per entry grow with their number.
+            gc.collect(1)
+            gc.freeze()
+            if progress:
+                progress.advance(1)
+    finally:
+        gc.unfreeze()
+        if progress:
+            progress.done()
+    return results
+
+
+def _results(
+    project: Project, workspace: Workspace, manifests: Sequence[Manifest], opener: Opener, jobs: int
+) -> Iterator[ModuleResult]:
+    if jobs == 1:
+        for manifest in manifests:
+            yield make_module(project, workspace, manifest)
+        return
+    from concurrent.futures import ProcessPoolExecutor  # slow to import, and rarely needed
+
+    options = replace(opener.options, progress=None)
+    arguments = (project, workspace.pins, options, opener.lock)
+    with ProcessPoolExecutor(jobs, initializer=_start_worker, initargs=arguments) as pool:
+        yield from pool.map(_work, [m.path for m in manifests], chunksize=max(1, len(manifests) // (jobs * 8)))
+
+
+_worker: Callable[[str], ModuleResult] | None = None
+
+
+def _start_worker(project: Project, pins: Pins, options: SourceOptions, lock: Lock | None) -> None:
+    global _worker  # noqa: PLW0603 - the state of one worker process
+    manifests = {m.path: m for m in load_manifests(project).manifests}
+    workspace = Workspace(pins, Opener(options, lock, pins))
+    _worker = lambda path: make_module(project, workspace, manifests[path])  # noqa: E731
+
+
+def _work(path: str) -> ModuleResult:
+    assert _worker is not None
+    return _worker(path)
+
+
+def make_module(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleResult:
+    """Generate one module; user errors become findings of a failed result."""
+    maker = ModuleMaker(
+        manifest,
+        workspace,
+        package=project.package,
+        marker=project.marker,
+        folder=(project.root / manifest.path).parent,
+        root=project.root,
+    )
+    try:
+        return record(maker.make())
+    except PatchkitError as error:
+        return ModuleResult(manifest.module, manifest.path, findings=error.findings, failed=True)
+
+
+def prefetch(workspace: Workspace, manifests: Sequence[Manifest], opener: Opener) -> None:
+    """Read all files that entries name in few requests; what else is needed comes one by one."""
+    wanted: dict[str, set[str]] = {}
+    for manifest in manifests:
+        for entry, _ in manifest.all_entries():
+            pin = entry.pin or manifest.pin
+            if entry.symbol is not None and pin is not None:
+                wanted.setdefault(pin, set()).add(parse_reference(entry.symbol.text)[0])
+    for pin, modules in wanted.items():
+        try:
+            upstream = opener(pin, workspace.pins.pins[pin])
+            known = (opener.known(pin) or {}).get("files", {})
+            upstream.read_many(sorted((modules | {_module_of(path) for path in known}) & set(upstream.modules())))
+        except PatchkitError:
+            continue  # the entry that needs it reports it, with its place
+
+
+def _module_of(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
