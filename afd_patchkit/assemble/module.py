@@ -377,7 +377,7 @@ class ModuleMaker:
         """Invariant 7: the module compiles and every free name in it resolves."""
         try:
             tree = ast.parse(text)
-            compile(text, self.manifest.module, "exec", dont_inherit=True)
+            compile(tree, self.manifest.module, "exec", dont_inherit=True)
         except SyntaxError as error:
             line = [*text.split("\n"), ""][max(0, (error.lineno or 1) - 1)]
             raise DeltaError(

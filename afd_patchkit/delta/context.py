@@ -238,16 +238,26 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _bindings(symbol: Symbol, place: Place, names: frozenset[str]) -> Iterator[Span]:
-    if not names:
-        return
+    if names:
+        yield from (span for bound, span in _binders(symbol, place) if not bound.isdisjoint(names))
+
+
+def _binders(symbol: Symbol, place: Place) -> list[tuple[frozenset[str], Span]]:
+    """The statements (headers) of a function that bind names, and which; found once per symbol."""
+    known: list[tuple[frozenset[str], Span]] | None = symbol.__dict__.get("_binders")
+    if known is None:
+        known = symbol.__dict__["_binders"] = list(_find_binders(symbol, place))
+    return known
+
+
+def _find_binders(symbol: Symbol, place: Place) -> Iterator[tuple[frozenset[str], Span]]:
     for node in symbol.nodes:
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         for statement in ast.walk(node):
             if not isinstance(statement, ast.stmt) or statement is node:
                 continue
-            header = _header(place, statement)
-            span = header or place.region([statement])
+            span = _header(place, statement) or place.region([statement])
             bound = {
                 n.id
                 for n in _own_names(statement)
@@ -257,8 +267,8 @@ def _bindings(symbol: Symbol, place: Place, names: frozenset[str]) -> Iterator[S
                 bound |= {a.asname or a.name.split(".")[0] for a in statement.names}
             elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 bound.add(statement.name)
-            if bound & names:
-                yield span
+            if bound:
+                yield frozenset(bound), span
 
 
 def _own_names(statement: ast.stmt) -> Iterator[ast.Name]:
