@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -71,6 +72,24 @@ def lint(session: Session) -> None:
     session.step("hygiene", [python, "tools/hygiene"])
 
 
+def browser() -> None:
+    """Chromium, where this machine lets us install it; without it the tests of the HTML report say why they are skipped."""
+    if shutil.which("chromium") and shutil.which("chromedriver"):
+        return
+    apt = shutil.which("apt-get")
+    if apt is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        print("\n---- no chromium with chromedriver here, and no root with apt-get to install them", flush=True)
+        return
+    print("\n---- installing chromium", flush=True)
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    packages = ["chromium", "chromium-driver", "fonts-dejavu-core"]
+    for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+        done = subprocess.run([apt, "-qq", *command], env=env, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            print(f"---- apt-get {command[0]} ended with {done.returncode}: no browser", flush=True)
+            return
+
+
 def unit(session: Session, arguments: Sequence[str], *, fast: bool) -> None:
     """The tests that need no vLLM; with `fast` only those that need no package index either."""
     marks = "not vllm and not upstream" if fast else "not vllm"
@@ -130,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         lint(session)
         real(session)
+        browser()
         unit(session, [], fast=False)
         session.step("sweep", [session.python, "tools/sweep", f"vllm=={VLLM}", "--sample", str(SAMPLE), "--seed", "26"])
     return session.summary()

@@ -46,13 +46,15 @@ def command(
     """Show a change of one ENTRY, or of all.
 
     \b
-    --view delta                 what our deltas make of upstream's text
-    --view generated             what regen would change in the generated files
-    --view upstream --against V  what upstream changed from the pin to V
-    --view delta --against V     what our deltas make of V's text
-    --view generated --against V what changes in the generated text from the pin to V
-    --base REV                   what changed in the generated code since REV: manifests and lock of both are
-                                 generated in memory, so that a pull request can review what git does not hold
+    --view delta                  what our deltas make of upstream's text
+    --view generated              what regen would change in the files
+    --view upstream --against V   what upstream changed from the pin to V
+    --view delta --against V      what our deltas make of V's text
+    --view generated --against V  what changes in the generated text
+    --base REV                    what changed in generated code since REV
+
+    For --base, manifests and lock of both states are generated in memory: a pull request can review what git does not
+    hold.
     """  # noqa: D301 - \b is click's
     from afd_patchkit.upstream.settings import SourceOptions
 

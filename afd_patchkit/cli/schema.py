@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 @click.command("schema", short_help="Print the JSON Schema of manifests.")
 @click.option("--pins", "which", flag_value="pins", help="The schema of pins.yaml.")
 @click.option("--report", "which", flag_value="report", help="The schema of what `--format json` prints.")
+@click.option("--upgrade", "which", flag_value="upgrade", help="The schema of what `upgrade --format json` prints.")
 @printing
 @pass_session
 def command(session: Session, which: str | None) -> int:
@@ -27,6 +28,10 @@ def command(session: Session, which: str | None) -> int:
         from afd_patchkit.review.json_report import report_schema
 
         text = json.dumps(report_schema(), indent=2) + "\n"
+    elif which == "upgrade":
+        from afd_patchkit.review.upgrade_json import upgrade_schema
+
+        text = json.dumps(upgrade_schema(), indent=2) + "\n"
     else:
         from afd_patchkit.manifest.schema import manifest_schema, pins_schema, schema_text
 

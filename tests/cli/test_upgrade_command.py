@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.engine.sample import Sample
@@ -168,6 +169,12 @@ def test_places_are_told_from_the_current_folder(run, sample, sources, monkeypat
     monkeypatch.chdir(sample.root / "manifests")
     result = run("upgrade", "--offline", *sources, *to("1.3"))
     assert "--> acme_set/runner.yaml:" in result.stdout
+
+
+def test_json_agrees_with_the_schema_that_is_printed(run, sample, sources):
+    schema = json.loads(run("schema", "--upgrade").stdout)
+    data = json.loads(run("upgrade", "--offline", *sources, *to("1.1", "1.2", "1.3"), "--format", "json").stdout)
+    jsonschema.Draft202012Validator(schema).validate(data)
 
 
 # ---- diff -------------------------------------------------------------------------------------------------------

