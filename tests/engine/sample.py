@@ -196,8 +196,7 @@ class Sample:
 
     def load(self, name: str = "runner", **host: Any) -> ModuleType:
         """Import a generated module; `host` is what `acme_host` provides. Forgets earlier imports; the fixture restores `sys.path`."""
-        for module in [m for m in sys.modules if m.split(".")[0] in ("acme", "generated_acme", "acme_host")]:
-            del sys.modules[module]
+        forget()
         stand_in = ModuleType("acme_host")
         stand_in.__dict__.update({"allowed": lambda batch: True, **host})
         sys.modules["acme_host"] = stand_in
@@ -205,6 +204,12 @@ class Sample:
         sys.path[:0] = paths
         importlib.invalidate_caches()
         return importlib.import_module(f"generated_acme.acme_set.{name}")
+
+
+def forget() -> None:
+    """Drop the invented packages from `sys.modules`: every test has its own."""
+    for module in [m for m in sys.modules if m.split(".")[0] in ("acme", "generated_acme", "acme_host")]:
+        del sys.modules[module]
 
 
 def codes(report: Report) -> list[str]:

@@ -20,9 +20,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT), str(HERE)]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
 
 def seconds(command: Sequence[str]) -> float:
@@ -143,11 +142,10 @@ def _symbols(loaded: Any, manifests: Sequence[Any], folder: Path) -> list[str]:
 
 def scale(_: int) -> None:
     """Cost by number of entries: `regen --full` in this process, a warm `check` as a command."""
-    from synthetic import make_project
-
     from afd_patchkit.api import load_project
     from afd_patchkit.api import regen as run
     from afd_patchkit.upstream.settings import SourceOptions
+    from tools.bench.synthetic import make_project
 
     print("entries  regen --full  per entry  warm check")
     for count in (100, 300, 1_000, 3_000, 10_000):
@@ -165,7 +163,7 @@ def scale(_: int) -> None:
 
 def copied(_: int) -> None:
     """All `# Copied from` blocks of the transformers sdist through our extraction and comparison."""
-    from copied import check_all, fetch
+    from tools.bench.copied import check_all, fetch
 
     archive = fetch()
     found = check_all(archive)
