@@ -43,6 +43,8 @@ SHORT: dict[Status, str] = {
     "retire": "ret",
 }  # fmt: skip
 _DIFF_LINES = 60
+_TABLE_FROM = 100
+"""Columns of a terminal from which the table is readable; below, its cells stand below one another."""
 
 
 def render_upgrade_text(results: Sequence[UpgradeResult], context: Context) -> str:
@@ -74,15 +76,15 @@ def _result(result: UpgradeResult, context: Context) -> Iterator[Sequence[str]]:
         head += wrap("The old upstream is not at hand: the lock's digests decided, old text is not shown.", style, first="  ")
     yield head
     shown = [e for e in worst_first(result) if context.verbosity > 0 or e.status != "unchanged"]
-    piped = style.width is None
-    if shown and not piped:
+    tabular = style.width is not None and style.width >= _TABLE_FROM
+    if shown and tabular:
         yield _table(shown, style)
     # what is to be deleted is listed below, each with its place
-    told = [e for e in shown if (piped and e.status != "retire") or e.blocks or context.verbosity > 0]
+    told = [e for e in shown if (not tabular and e.status not in {"retire", "clean"}) or e.blocks or context.verbosity > 0]
     for entry in told:
-        yield list(_entry(entry, context, with_table=not piped))
-    if piped and (gone := [e for e in shown if e not in told]):
-        yield [f"{style.paint(_label(e), *COLORS[e.status])} {printable(e.ref)}: {printable(must_do(e))}" for e in gone]
+        yield list(_entry(entry, context, with_table=tabular))
+    if not tabular and (gone := [e for e in shown if e not in told]):
+        yield [line for e in gone for line in _one_line(e, style)]
     for name, lines in extras(result):
         if name == "Written" and context.verbosity < 1:
             continue
@@ -93,6 +95,13 @@ def _result(result: UpgradeResult, context: Context) -> Iterator[Sequence[str]]:
         else:
             yield wrap(concise(item, style), style, rest="  ")
     yield list(_closing(result, style))
+
+
+def _one_line(entry: EntryResult, style: Style) -> list[str]:
+    """An entry that needs no reading."""
+    said = must_do(entry) if entry.status == "retire" else changed(entry)
+    first = f"{style.paint(_label(entry), *COLORS[entry.status])} {style.paint(printable(entry.ref), 'bold')}: "
+    return wrap(printable(said), style, first=first, rest="  ")
 
 
 def _table(entries: Sequence[EntryResult], style: Style) -> list[str]:
@@ -251,9 +260,12 @@ def _matrix(results: Sequence[UpgradeResult], style: Style) -> list[str]:
             text += "*"
         return style.paint(text, *COLORS[entry.status])
 
-    body = [(printable(row.label), *(cell(c) for c in row.cells)) for row in rows]
+    own = [row.label.partition("::")[2] for row in rows]
+    brief = not words and "" not in own and len(set(own)) == len(rows)
+    labels = own if brief else [row.label for row in rows]
+    body = [(printable(label), *(cell(c) for c in row.cells)) for label, row in zip(labels, rows, strict=True)]
     totals = tuple(_total(result, words) for result in results)
-    lines = table(header, body, style, footer=("needs a person / to delete", *totals))
+    lines = table(header, body, style, footer=("to review / delete", *totals))
     if not words:
         used = dict.fromkeys(c.status for row in rows for c in row.cells if c is not None)
         legend = ", ".join(f"{SHORT[s]} {s}" for s in used)

@@ -126,6 +126,8 @@ def changed(entry: EntryResult) -> str:
 
 def origin(entry: EntryResult) -> str:
     """`copy of acme.engine:Engine.step`, with the new place where it has moved."""
+    if entry.kind == "owned":
+        return f"our own code, {entry.symbol}" if entry.symbol else "our own code"
     text = f"{entry.kind} of {entry.symbol}" if entry.symbol else entry.kind
     if entry.new_symbol and entry.new_symbol != entry.symbol:
         text += f", now {entry.new_symbol}"

@@ -201,9 +201,15 @@ def test_text_fits_the_terminal(name, width):
     assert long == []
 
 
-def test_text_shows_the_table_on_a_terminal_only():
-    assert "what you must do" in render_upgrade([ALL], "text", Context(style=Style(width=80)))
-    assert "what you must do" not in render_upgrade([ALL], "text", Context())
+@pytest.mark.parametrize(("width", "table"), [(None, False), (80, False), (100, True), (200, True)])
+def test_text_shows_the_table_on_a_wide_terminal_only(width, table):
+    text = render_upgrade([ALL], "text", Context(style=Style(width=width)))
+    assert ("what you must do" in text) == table
+    assert ("  to do     " in text) != table
+    for item in ALL.entries:
+        if item is not UNCHANGED:
+            assert re.search(rf"\b{item.status}\b", text)
+            assert item.ref.partition("::")[2] in text
 
 
 def test_text_with_colour_says_the_same():
