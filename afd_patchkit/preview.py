@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from afd_patchkit import lock as locks
-from afd_patchkit.assemble.module import ModuleMaker
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.errors import ManifestError, PatchkitError
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.project import PYPROJECT, SECTION, SETTINGS, Project, load_project, read_settings
 from afd_patchkit.review.finding import Finding, finding
-from afd_patchkit.run.modules import prefetch
+from afd_patchkit.run.modules import maker, prefetch
 from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.upstream.settings import SourceOptions
 
@@ -79,16 +78,8 @@ def preview(
     findings: list[Finding] = []
     errors: list[PatchkitError] = []
     for manifest in loaded.manifests:
-        maker = ModuleMaker(
-            manifest,
-            workspace,
-            package=project.package,
-            marker=project.marker,
-            folder=(project.root / manifest.path).parent,
-            root=project.root,
-        )
         try:
-            made = maker.make()
+            made = maker(project, workspace, manifest).make()
         except PatchkitError as error:
             errors.append(error)
             continue

@@ -83,9 +83,9 @@ def _work(path: str) -> ModuleResult:
     return _worker(path)
 
 
-def make_module(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleResult:
-    """Generate one module; user errors become findings of a failed result."""
-    maker = ModuleMaker(
+def maker(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleMaker:
+    """What generates one module of a project."""
+    return ModuleMaker(
         manifest,
         workspace,
         package=project.package,
@@ -93,8 +93,12 @@ def make_module(project: Project, workspace: Workspace, manifest: Manifest) -> M
         folder=(project.root / manifest.path).parent,
         root=project.root,
     )
+
+
+def make_module(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleResult:
+    """Generate one module; user errors become findings of a failed result."""
     try:
-        return record(maker.make())
+        return record(maker(project, workspace, manifest).make())
     except PatchkitError as error:
         return ModuleResult(manifest.module, manifest.path, findings=error.findings, failed=True)
 
