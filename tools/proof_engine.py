@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from afd_patchkit import generate
 from afd_patchkit.api import load_project
 from afd_patchkit.errors import PatchkitError
 from afd_patchkit.manifest.load import parse_manifest
 from afd_patchkit.manifest.model import Delta, Entry, Pin
-from afd_patchkit.rebase import classify, run
+from afd_patchkit.rebase import classify
+from afd_patchkit.rebase import run as rebase_run
 from afd_patchkit.rebase.api import upgrade
 from afd_patchkit.rebase.deltas import Judged
 from afd_patchkit.rebase.model import EntryResult
+from afd_patchkit.run import pins as run_pins
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.upstream.resolve import open_upstream
 from afd_patchkit.upstream.settings import SourceOptions
@@ -124,7 +125,7 @@ class Engine:
 
 _judged: list[Judged] = []
 _judge = classify.judge
-_search = run.search
+_search = rebase_run.search
 _found: dict[tuple[str, str], Any] = {}
 _opened: dict[tuple[Any, ...], Any] = {}
 
@@ -156,6 +157,6 @@ def _search_once(record: Any, base: Any, release: Any) -> Any:
 
 def remember() -> None:
     """Let this process keep releases and searches, and record judgements."""
-    generate.open_upstream = _open  # type: ignore[assignment]
+    run_pins.open_upstream = _open  # type: ignore[assignment]
     classify.judge = _recorded
-    run.search = _search_once
+    rebase_run.search = _search_once
