@@ -17,7 +17,7 @@ from afd_patchkit.errors import ManifestError, PatchkitError
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.project import PYPROJECT, SECTION, SETTINGS, Project, load_project, read_settings
 from afd_patchkit.review.finding import Finding, finding
-from afd_patchkit.run.modules import maker, prefetch
+from afd_patchkit.run.modules import maker_of, prefetch
 from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.upstream.settings import SourceOptions
 
@@ -79,7 +79,7 @@ def preview(
     errors: list[PatchkitError] = []
     for manifest in loaded.manifests:
         try:
-            made = maker(project, workspace, manifest).make()
+            made = maker_of(project, workspace, manifest).make()
         except PatchkitError as error:
             errors.append(error)
             continue

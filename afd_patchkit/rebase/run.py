@@ -10,7 +10,7 @@ from typing import Any
 
 from afd_patchkit import lock as locks
 from afd_patchkit.api import Progress, current_inputs
-from afd_patchkit.assemble.module import Attempt, ModuleMaker, Retired
+from afd_patchkit.assemble.module import Attempt, Retired
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.compare import stale_inputs
 from afd_patchkit.errors import PatchkitError, UpstreamError
@@ -25,7 +25,7 @@ from afd_patchkit.rebase.moved import Release, search
 from afd_patchkit.rebase.partners import drifted_partners, needs_retired_module
 from afd_patchkit.rebase.retire import deletions, retire_result, staying
 from afd_patchkit.review.finding import Finding, Position, finding
-from afd_patchkit.run.modules import prefetch
+from afd_patchkit.run.modules import maker_of, prefetch
 from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.upstream.settings import SourceOptions
@@ -97,17 +97,6 @@ class Upgrader:
             sources[name] = chosen
         return replace(self.options, sources=sources)
 
-    def _maker(self, workspace: Workspace, manifest: Manifest) -> ModuleMaker:
-        project = self.project
-        return ModuleMaker(
-            manifest,
-            workspace,
-            package=project.package,
-            marker=project.marker,
-            folder=(project.root / manifest.path).parent,
-            root=project.root,
-        )
-
     def _side(self, workspace: Workspace, manifests: tuple[Manifest, ...], pin: str, *, prove: bool = False) -> Side:
         assert isinstance(workspace.open, Opener)
         prefetch(workspace, manifests, workspace.open)
@@ -117,7 +106,7 @@ class Upgrader:
         broken = set()
         gates: dict[str, tuple[Finding, ...]] = {}
         for manifest in manifests:
-            maker = self._maker(workspace, manifest)
+            maker = maker_of(self.project, workspace, manifest)
             try:
                 found, gone = maker.attempts()
             except PatchkitError as error:
@@ -231,7 +220,7 @@ class Upgrader:
     def _entries(
         self, manifest: Manifest, name: str, pin: Pin, base: Side, here: Side, release: Release
     ) -> Iterator[EntryResult]:
-        maker = self._maker(here.workspace, manifest)
+        maker = maker_of(self.project, here.workspace, manifest)
         for entry, group in manifest.all_entries():
             ref = maker.ref(entry, group)
             if ref in here.retired:
@@ -325,7 +314,7 @@ class Upgrader:
     def _at(self, entry: Entry, manifest: Manifest, symbol: Symbol, ref: str, here: Side) -> Attempt | None:
         """The entry, generated from another symbol."""
         changed = with_symbol(manifest, entry, symbol.reference)
-        attempts, _ = self._maker(here.workspace, changed).attempts()
+        attempts, _ = maker_of(self.project, here.workspace, changed).attempts()
         return next((a for a in attempts if a.ref == ref), None)
 
 

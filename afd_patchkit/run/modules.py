@@ -83,7 +83,7 @@ def _work(path: str) -> ModuleResult:
     return _worker(path)
 
 
-def maker(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleMaker:
+def maker_of(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleMaker:
     """What generates one module of a project."""
     return ModuleMaker(
         manifest,
@@ -98,7 +98,7 @@ def maker(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleM
 def make_module(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleResult:
     """Generate one module; user errors become findings of a failed result."""
     try:
-        return record(maker(project, workspace, manifest).make())
+        return record(maker_of(project, workspace, manifest).make())
     except PatchkitError as error:
         return ModuleResult(manifest.module, manifest.path, findings=error.findings, failed=True)
 
