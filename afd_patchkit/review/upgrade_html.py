@@ -74,7 +74,8 @@ def _page(targets: Sequence[dict[str, Any]], texts: _Texts, marker: str) -> str:
     )
     data = {"order": ORDER, "meanings": MEANINGS, "marker": marker, "targets": list(targets), "texts": list(texts.all)}
     style = environment.get_template("page.css").render()
-    script = folder.joinpath("page.js").read_text(encoding="utf-8")
+    parts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("diff.js", "page.js")]
+    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
     text = environment.get_template("page.html").render(
         title=targets[0]["title"],
         version=__version__,
