@@ -1,0 +1,104 @@
+"""What the ubatch runner does beyond the native one: stages of the host's making, and an end that leaves nothing behind."""
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from afd_backports.vllm_v026_mrv2_dbo.attention import NUM_UBATCHES, ubatch_attn_groups
+from afd_backports.vllm_v026_mrv2_dbo.host import AFDHost, PlainHost, Stage
+from afd_backports.vllm_v026_mrv2_dbo.runner import UBatchHost
+from afd_backports.vllm_v026_mrv2_dbo.ubatching import StageRun
+from vllm.config import VllmConfig
+from vllm.config.compilation import CUDAGraphMode
+from vllm.forward_context import ForwardContext
+from vllm.platforms import current_platform
+from vllm.v1.worker.ubatch_utils import UBatchSlices
+from vllm.v1.worker.utils import AttentionGroup
+
+
+class StageSupport:
+    """The part of the ubatch runner that has no counterpart upstream."""
+
+    vllm_config: VllmConfig
+    attn_groups: list[list[AttentionGroup]]
+    stage_run: StageRun | None = None
+    _pending_finish: Callable[[], Any] | None = None
+
+    def set_host(self, host: AFDHost) -> None:
+        """Take the plugin's objects, and give each ubatch a metadata builder of its own.
+
+        Raises:
+            ValueError: there are not exactly two ubatches.
+        """
+        num_ubatches = self.vllm_config.parallel_config.num_ubatches
+        if num_ubatches != NUM_UBATCHES:
+            raise ValueError(f"parallel_config.num_ubatches is {num_ubatches}; this runner has exactly {NUM_UBATCHES} stages")
+        self.host = host
+        self.ubatch_attn_groups = [ubatch_attn_groups(self.attn_groups, i) for i in range(NUM_UBATCHES)]
+
+    def stage_kwargs(
+        self, index: int, ubatch_slices: UBatchSlices, batch_tokens: int, context: ForwardContext
+    ) -> dict[str, Any]:
+        """The additional part of a stage's forward context: what the platform puts there for a batch, and the host's part.
+
+        A platform may hand out views of one persistent tensor. Both stages are prepared before either runs, so each
+        gets tensors of its own.
+
+        Args:
+            index: number of the stage.
+            ubatch_slices: the slices of all stages.
+            batch_tokens: tokens of the whole batch without padding.
+            context: the stage's forward context.
+        """
+        part = ubatch_slices[index]
+        assert context.dp_metadata is not None
+        platform = current_platform.set_additional_forward_context(
+            attn_metadata=context.attn_metadata,
+            vllm_config=self.vllm_config,
+            dp_metadata=context.dp_metadata,
+            num_tokens=part.num_tokens,
+            num_tokens_across_dp=context.dp_metadata.num_tokens_across_dp_cpu,
+            cudagraph_runtime_mode=CUDAGraphMode.NONE,
+            batch_descriptor=None,
+            ubatch_slices=ubatch_slices,
+        )
+        own = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in platform.items()}
+        real = max(0, min(part.token_slice.stop, batch_tokens) - part.token_slice.start)
+        stage = Stage(index, len(ubatch_slices), part, real, context.dp_metadata)
+        return {**own, **self.host.metadata.additional_kwargs(stage)}
+
+    def announce(self, forward_contexts: list[ForwardContext]) -> None:
+        """Tell the FFN side of the step that is about to run."""
+        stages = enumerate(context.dp_metadata for context in forward_contexts)
+        self.host.control.send({index: metadata for index, metadata in stages if metadata is not None})
+
+    def end_run(self, threads: list[threading.Thread], stack: ExitStack) -> None:
+        """End the threads of a run, wherever they wait, and what was held for them."""
+        try:
+            if self.stage_run is not None:
+                self.stage_run.cancel()
+            for thread in threads:
+                if thread.ident is not None:  # it was started
+                    thread.join()
+        finally:
+            self.stage_run = self._pending_finish = None
+            stack.close()
+
+    def abort(self) -> None:
+        """Stop a run that has begun and is not finished; the stages do no more work."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Stop what runs, and let go of the model and of all that was made for it."""
+        self.abort()
+        vars(self).clear()
+
+
+class HostedRunner(UBatchHost):
+    """A runner whose ubatches the plugin takes part in."""
+
+    def make_afd_host(self) -> AFDHost:
+        """The plugin's objects; called once, when the KV cache is there."""
+        return PlainHost()

@@ -1,0 +1,172 @@
+"""Substitutions are restored always, nest, and report what others have put in the same place; hooks around replays."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+
+import pytest
+
+pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
+
+from afd_backports.vllm_v026_mrv2_dbo import scopes
+from afd_backports.vllm_v026_mrv2_dbo.host import SilentControl
+from afd_backports.vllm_v026_mrv2_dbo.scopes import ForeignPatchError, ReplayHooks, graph_manager_factory, substitute
+from vllm.v1.worker.gpu import model_runner
+from vllm.v1.worker.gpu.cudagraph_utils import ModelCudaGraphManager
+
+pytestmark = pytest.mark.vllm
+
+
+def native() -> str:
+    return "native"
+
+
+def replacement() -> str:
+    return "replacement"
+
+
+def foreign() -> str:
+    return "foreign"
+
+
+@pytest.fixture
+def owner() -> types.ModuleType:
+    module = types.ModuleType("owner")
+    module.name = native  # type: ignore[attr-defined]
+    return module
+
+
+def test_a_name_means_something_else_in_the_block_only(owner) -> None:
+    with substitute(owner, "name", native, replacement):
+        assert owner.name is replacement
+    assert owner.name is native
+    assert scopes._active == []
+
+
+def test_an_error_in_the_block_restores_and_passes(owner) -> None:
+    error = ValueError("mine")
+    with pytest.raises(ValueError, match="mine") as caught, substitute(owner, "name", native, replacement):
+        raise error
+    assert caught.value is error
+    assert owner.name is native
+    assert scopes._active == []
+
+
+def test_blocks_of_one_name_nest(owner) -> None:
+    def other() -> None: ...
+
+    with substitute(owner, "name", native, replacement):
+        with substitute(owner, "name", native, other):
+            assert owner.name is other
+        assert owner.name is replacement
+        with pytest.raises(KeyError), substitute(owner, "name", native, replacement):
+            raise KeyError
+        assert owner.name is replacement
+    assert owner.name is native
+
+
+def test_names_of_two_owners_do_not_meet(owner) -> None:
+    other = types.ModuleType("other")
+    other.name = replacement  # type: ignore[attr-defined]
+    with (
+        substitute(owner, "name", native, replacement),
+        pytest.raises(ForeignPatchError),
+        substitute(other, "name", native, foreign),
+    ):
+        pass
+    assert other.name is replacement  # type: ignore[attr-defined]
+
+
+def test_a_class_member_is_restored_as_it_was() -> None:
+    class Base:
+        def method(self) -> str:
+            return "native"
+
+    before = dict(vars(Base))
+    with substitute(Base, "method", Base.method, lambda self: "replacement"):
+        assert Base().method() == "replacement"
+    assert dict(vars(Base)) == before
+
+
+def test_a_foreign_patch_is_reported_and_stays(owner) -> None:
+    owner.name = foreign
+    with pytest.raises(ForeignPatchError, match=r"owner\.name is .*foreign.*not .*native"), substitute(owner, "name", native, replacement):
+        pytest.fail("the block is not entered")
+    assert owner.name is foreign
+    assert scopes._active == []
+
+
+def test_a_patch_of_the_block_by_others_is_reported_at_its_end(owner) -> None:
+    with pytest.raises(ForeignPatchError, match="foreign"), substitute(owner, "name", native, replacement):
+        owner.name = foreign
+    assert owner.name is native
+
+
+def test_it_does_not_hide_the_error_of_the_block(owner) -> None:
+    def fail_behind_a_foreign_patch() -> None:
+        with substitute(owner, "name", native, replacement):
+            owner.name = foreign
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        fail_behind_a_foreign_patch()
+    assert owner.name is native
+
+
+def test_a_missing_name_is_not_made_up(owner) -> None:
+    with pytest.raises(KeyError), substitute(owner, "missing", native, replacement):
+        pass
+    assert "missing" not in vars(owner)
+
+
+def test_the_factory_of_graph_managers() -> None:
+    calls = []
+
+    def factory(*args: object) -> str:
+        calls.append(args)
+        return "manager"
+
+    with graph_manager_factory(model_runner, ModelCudaGraphManager, factory):
+        assert model_runner.ModelCudaGraphManager(1, 2) == "manager"  # type: ignore[call-arg,arg-type]
+    assert model_runner.ModelCudaGraphManager is ModelCudaGraphManager
+    assert calls == [(1, 2)]
+
+
+def test_the_control_plane_says_replay_in_the_block_only() -> None:
+    control = SilentControl()
+    with scopes.replaying(control):
+        assert control.is_graph_replaying
+        with pytest.raises(ValueError, match="mine"), scopes.replaying(control):
+            raise ValueError("mine")
+        assert control.is_graph_replaying
+    assert not control.is_graph_replaying
+
+
+def test_replay_hooks_are_entered_in_order_and_left_always() -> None:
+    log: list[str] = []
+
+    def hook(name: str):
+        @contextlib.contextmanager
+        def around(desc: object):
+            log.append(f"{name} {desc}")
+            try:
+                yield
+            finally:
+                log.append(f"-{name}")
+
+        return around
+
+    hooks = ReplayHooks()
+
+    def replay_fails() -> None:
+        with hooks.installed(hook("a")), hooks.installed(hook("b")), hooks.around("desc"):  # type: ignore[arg-type]
+            log.append("replay")
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        replay_fails()
+    assert log == ["a desc", "b desc", "replay", "-b", "-a"]
+    with hooks.around("desc"):  # type: ignore[arg-type]
+        pass
+    assert len(log) == 5
