@@ -22,7 +22,7 @@ from afd_patchkit.review.finding import Finding
 if TYPE_CHECKING:
     from afd_patchkit.upstream.settings import SourceOptions
 
-ENGINE = 2
+ENGINE = 3
 """Raised whenever the same input gives other output than before."""
 
 
