@@ -100,6 +100,8 @@ def unit(session: Session, arguments: Sequence[str], *, fast: bool) -> None:
 def real(session: Session) -> None:
     """The main command on the real vLLM, then its generated modules on the real vLLM."""
     tool: list[str | Path] = [session.python, "-m", "afd_patchkit"]
+    # before anything is written: the committed lock and outlines are what the manifests give
+    session.step("drift", [*tool, "check", "--full"])
     if not session.step("regen", [*tool, "regen", "--vllm", VLLM]):
         session.skip("vllm tests", "nothing generated")
         return
