@@ -17,7 +17,10 @@ from tools.environments import ROOT
 
 VLLM = "0.26.0"
 SAMPLE = 2000
-VLLM_TESTS = "tests/dbo"
+VLLM_TESTS = ("tests/dbo", "tests/sim")
+DONOR = "vllm-donor"
+DONOR_VARIABLE = "AFD_PATCHKIT_DONOR_TREE"
+"""Tells the tests where the Python files of the donor lie."""
 _CLOSING = re.compile(r"(?:\x1b\[[\d;]*m)*=*\s*(?:\x1b\[[\d;]*m)*(?:\d+ \w+.* in [\d.]+s|no tests ran)")
 
 
@@ -94,7 +97,15 @@ def unit(session: Session, arguments: Sequence[str], *, fast: bool) -> None:
     """The tests that need no vLLM; with `fast` only those that need no package index either."""
     marks = "not vllm and not upstream" if fast else "not vllm"
     workers = ["-n", str(min(os.cpu_count() or 1, 4))]
-    session.step("pytest", [session.python, "-m", "pytest", "-q", *workers, "-m", marks, f"--ignore={VLLM_TESTS}", *arguments])
+    ignored = [f"--ignore={folder}" for folder in VLLM_TESTS]
+    session.step("pytest", [session.python, "-m", "pytest", "-q", *workers, "-m", marks, *ignored, *arguments])
+
+
+def last_line(session: Session, *command: str) -> str:
+    """The answer of one of our tools, which stands in the last line of its output; empty when it failed."""
+    found = subprocess.run([session.python, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    lines = [line.strip() for line in found.stdout.splitlines() if line.strip()]
+    return lines[-1] if lines and found.returncode == 0 else ""
 
 
 def real(session: Session) -> None:
@@ -107,14 +118,13 @@ def real(session: Session) -> None:
         return
     session.step("check", [*tool, "check"])
     print("\n---- environment with the real vLLM", flush=True)
-    found = subprocess.run([session.python, "tools/vllm_env"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    lines = found.stdout.split("\n")
-    python = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    if found.returncode or not python:
-        session.skip("vllm tests", f"tools/vllm_env ended with {found.returncode}")
+    python = last_line(session, "tools/vllm_env")
+    tree = last_line(session, "tools/pin_tree", DONOR)
+    if not python or not tree:
+        session.skip("vllm tests", f"{'tools/pin_tree' if python else 'tools/vllm_env'} failed")
         return
     paths = os.pathsep.join([str(ROOT / "generated"), str(ROOT)])
-    session.step("vllm tests", [python, "-m", "pytest", "-q", VLLM_TESTS], {"PYTHONPATH": paths})
+    session.step("vllm tests", [python, "-m", "pytest", "-q", *VLLM_TESTS], {"PYTHONPATH": paths, DONOR_VARIABLE: tree})
     session.shared["AFD_PATCHKIT_VLLM_PYTHON"] = python
 
 

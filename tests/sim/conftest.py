@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import warnings
 from collections.abc import Iterator
 
@@ -23,3 +24,12 @@ def _ranks() -> Iterator[None]:
     from tests.sim import ranks
 
     ranks.stop_all()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which upstream trees the run had."""
+    from tests.sim.environments import ASCEND_VARIABLE, DONOR_VARIABLE
+
+    for what, variable in (("vLLM 0.30.0", DONOR_VARIABLE), ("vllm-ascend", ASCEND_VARIABLE)):
+        tree = os.environ.get(variable)
+        terminalreporter.write_line(f"simulation: {what} " + (f"from {tree}" if tree else f"not available ({variable} is not set)"))

@@ -40,13 +40,13 @@ class Environment:
     Attributes:
         name: for messages.
         preload: modules that are imported once; the processes of ranks are forked after that.
-        path: folders that come first on the path.
+        packages: folders of packages, and modules, that come before all others; what lies beside them does not.
         variables: environment variables, over `BASE`.
     """
 
     name: str
     preload: tuple[str, ...] = ()
-    path: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
 
 
@@ -56,15 +56,23 @@ VLLM = Environment("vLLM 0.26.0", ("tests.sim.warm",))
 
 def donor() -> Environment | None:
     """vLLM 0.30.0, whose Python files take precedence over the installed 0.26.0; None when there is no tree."""
-    tree = os.environ.get(DONOR_VARIABLE)
-    return Environment("vLLM 0.30.0", ("tests.sim.warm", "tests.sim.warm_donor"), (tree,)) if tree else None
+    package = _package(DONOR_VARIABLE, "vllm")
+    return Environment("vLLM 0.30.0", ("tests.sim.warm", "tests.sim.warm_donor"), (package,)) if package else None
 
 
 def ascend() -> Environment | None:
     """vllm-ascend on vLLM 0.26.0; None when there is no tree."""
-    tree = os.environ.get(ASCEND_VARIABLE)
+    package = _package(ASCEND_VARIABLE, "vllm_ascend")
+    if package is None:
+        return None
+    return Environment("vllm-ascend", ("tests.sim.warm_ascend",), (package,), (("VLLM_PLUGINS", "none"),))
+
+
+def _package(variable: str, name: str) -> str | None:
+    tree = os.environ.get(variable)
     if not tree:
         return None
-    if not (Path(tree) / "vllm_ascend").is_dir():
-        raise FileNotFoundError(f"{ASCEND_VARIABLE}={tree} is no source tree of vllm-ascend")
-    return Environment("vllm-ascend", ("tests.sim.warm_ascend",), (tree,), (("VLLM_PLUGINS", "none"),))
+    package = Path(tree).resolve() / name
+    if not (package / "__init__.py").is_file():
+        raise FileNotFoundError(f"{variable}={tree} has no package {name}")
+    return str(package)

@@ -37,7 +37,7 @@ class ExternalEvent(Event):
 
     def record(self, stream: Stream | None = None) -> None:
         """Let the graphs go on that wait, or the next one that comes by."""
-        self.gate.open()
+        self.gate.open((stream or current_stream()).clock)
 
 
 class _Thread(threading.local):

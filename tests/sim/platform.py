@@ -10,10 +10,9 @@ from vllm.platforms.interface import Platform, PlatformEnum
 from tests.sim import device, graphs, streams
 
 
-class SimPlatform(Platform):
-    """An out-of-tree platform: CPU tensors, gloo, streams and graphs of the simulation."""
+class SimMembers:
+    """What a platform on the simulated device says: CPU tensors, gloo, streams and graphs of the simulation."""
 
-    _enum = PlatformEnum.OOT
     device_name = device_type = "cpu"
     dispatch_key = "CPU"
     dist_backend = "gloo"
@@ -67,11 +66,6 @@ class SimPlatform(Platform):
         return True
 
     @classmethod
-    def get_attn_backend_cls(cls, *args: Any, **kwargs: Any) -> str:
-        """The attention backend."""
-        return "tests.sim.attention.SimAttentionBackend"
-
-    @classmethod
     def get_punica_wrapper(cls) -> str:
         """No LoRA."""
         return ""
@@ -108,6 +102,17 @@ class SimPlatform(Platform):
     def get_device_communicator_cls(cls) -> str:
         """Collectives over gloo."""
         return "tests.sim.communicator.SimCommunicator"
+
+
+class SimPlatform(SimMembers, Platform):
+    """An out-of-tree platform."""
+
+    _enum = PlatformEnum.OOT
+
+    @classmethod
+    def get_attn_backend_cls(cls, *args: Any, **kwargs: Any) -> str:
+        """The attention backend."""
+        return "tests.sim.attention.SimAttentionBackend"
 
     @classmethod
     def check_and_update_config(cls, vllm_config: Any) -> None:

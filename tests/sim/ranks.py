@@ -129,7 +129,9 @@ class Zygote:
         self._folder = tempfile.TemporaryDirectory(prefix="sim-zygote-")
         folder = Path(self._folder.name)
         plugin.write(folder)
-        paths = [str(folder), *environment.path, str(ROOT), str(ROOT / "generated"), os.environ.get("PYTHONPATH", "")]
+        for package in environment.packages:
+            (folder / Path(package).name).symlink_to(package)
+        paths = [str(folder), str(ROOT), str(ROOT / "generated"), os.environ.get("PYTHONPATH", "")]
         variables = {
             **os.environ,
             **BASE,
@@ -145,7 +147,10 @@ class Zygote:
                 cwd=ROOT, env=variables, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         self._control.settimeout(STARTUP)
-        problem = self._receive()["problem"]
+        try:
+            problem = self._receive()["problem"]
+        except (OSError, RankFailed) as error:
+            problem = str(error)
         if problem:
             said = (folder / "log").read_text(encoding="utf-8", errors="replace")
             self.stop()

@@ -96,8 +96,12 @@ class Stream:
             raise CaptureError("a stream waits for an event that was recorded in a capture which has ended")
         elif self.tape is not None and event.recorded:
             raise CaptureError("a stream under capture waits for an event recorded outside of it")
+        self.after(event.clock)
+
+    def after(self, clock: Clock) -> None:
+        """What is issued from now on comes after the work in `clock`."""
         with _lock:
-            learn(self.clock, event.clock)
+            learn(self.clock, clock)
 
     def wait_stream(self, other: Stream) -> None:
         """What is issued from now on comes after all work of `other` so far."""

@@ -45,23 +45,33 @@ class Gate:
 
     Attributes:
         is_open: whether a replay passes.
-        parked: the replays that wait, each with the entry to go on from.
+        parked: the replays that wait: tape, entry to go on from, the stream that the graph was launched on.
     """
 
     def __init__(self) -> None:
         self.is_open = False
-        self.parked: list[tuple[Tape, int]] = []
+        self.parked: list[tuple[Tape, int, Stream]] = []
+        self._clock: Clock = {}
 
-    def open(self) -> None:
-        """Let pass, and play on what waits."""
-        self.is_open = True
+    def open(self, clock: Clock) -> None:
+        """Let pass what comes after the work in `clock`, and play on what waits."""
+        self.is_open, self._clock = True, dict(clock)
         parked, self.parked = self.parked, []
-        for tape, at in parked:
-            tape.replay(at)
+        for tape, at, stream in parked:
+            with streams.StreamContext(stream):
+                tape.replay(at)
 
     def close(self) -> None:
         """Stop the next replay."""
         self.is_open = False
+
+    def passes(self, tape: Tape, at: int) -> bool:
+        """Whether a replay on the current stream passes; if not, it is parked."""
+        if self.is_open:
+            current_stream().after(self._clock)
+        else:
+            self.parked.append((tape, at, current_stream()))
+        return self.is_open
 
 
 class Tape:
@@ -157,8 +167,7 @@ class Tape:
             entry = self.entries[at]
             if not isinstance(entry, Gate):
                 entry()
-            elif not entry.is_open:
-                entry.parked.append((self, at))
+            elif not entry.passes(self, at):
                 stalled.add(self)
                 return
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="runs in the environment that tools/vllm_env makes")
+pytest.importorskip("torch", reason="runs in the environment that tools/vllm_env makes")
 
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -237,8 +240,7 @@ def test_a_capture_ends_where_it_began():
 def test_a_capture_that_failed_leaves_an_empty_graph_and_a_usable_stream():
     graph, stream = Graph(), Stream()
     with pytest.raises(ZeroDivisionError), GraphContext(graph, stream=stream):
-        torch.ones(1).add_(1)
-        _ = 1 / 0
+        torch.ones(1).add_(1 / 0)
     assert graph.tape is None
     assert current_stream() is default_stream()
     with pytest.raises(CaptureError, match="without a capture"):
@@ -249,13 +251,11 @@ def test_a_capture_that_failed_leaves_an_empty_graph_and_a_usable_stream():
 
 
 def test_a_graph_keeps_its_tensors_until_it_is_reset():
-    import gc
-    import weakref
+    def made() -> tuple[Graph, weakref.ref[Tensor]]:
+        weight = torch.ones(2)
+        return captured(lambda: weight + 1), weakref.ref(weight)
 
-    weight = torch.ones(2)
-    alive = weakref.ref(weight)
-    graph = captured(lambda: weight + 1)
-    del weight
+    graph, alive = made()
     gc.collect()
     assert alive() is not None
     assert graph in graphs.captured_graphs()

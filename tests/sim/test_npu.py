@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="runs in the environment that tools/vllm_env makes")
+pytest.importorskip("torch", reason="runs in the environment that tools/vllm_env makes")
+
+import torch
 
 from tests.sim import npu, tape
 from tests.sim.graphs import Graph, GraphContext

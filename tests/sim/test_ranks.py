@@ -152,7 +152,7 @@ def test_an_environment_that_cannot_be_imported():
 def test_an_environment_with_threads_is_not_forked(tmp_path: Path):
     (tmp_path / "threaded.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n")
     with pytest.raises(RankFailed, match="2 threads run after the imports"):
-        run_ranks(describe, "a", environment=Environment("threaded", ("threaded",), (str(tmp_path),)))
+        run_ranks(describe, "a", environment=Environment("threaded", ("threaded",), (str(tmp_path / "threaded.py"),)))
 
 
 def test_nothing_is_left_when_the_parent_goes(tmp_path: Path):

@@ -1,0 +1,172 @@
+"""What a source tree of vllm-ascend needs to be imported and to run on the simulated device.
+
+Stand-ins for `torch_npu`, `torch.npu` and a few more modules, each with the names that are really used and no others: what
+is missing is an `AttributeError` here, not a mock that looks as if it worked.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from typing import Any
+
+import torch
+
+from tests.sim import ascend_ops, npu, plugin
+
+CORES = {"num_aicore": 8, "num_vectorcore": 8}
+
+
+def module(name: str, **members: Any) -> types.ModuleType:
+    """A module of this name with these members, importable from now on."""
+    made = types.ModuleType(name)
+    made.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+    made.__path__ = []
+    vars(made).update(members)
+    sys.modules[name] = made
+    parent, _, own = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], own, made)
+    return made
+
+
+def install() -> None:
+    """Put the stand-ins in place; before vllm-ascend is imported, and after `tests.sim.device.install`."""
+    _torch_npu()
+    _triton()
+    _torchvision()
+    torch.utils.rename_privateuse1_backend("npu")
+    torch._C._get_accelerator = lambda *args: torch.device("cpu")  # type: ignore[attr-defined]  # dist.barrier() asks
+    torch.version.cann = None  # type: ignore[attr-defined]
+    package = importlib.import_module("vllm_ascend")
+    package._build_info = module("vllm_ascend._build_info", __device_type__="A2")  # type: ignore[attr-defined]
+
+
+def _torch_npu() -> None:
+    shared = (
+        "Event", "Stream", "current_device", "current_stream", "default_stream", "empty_cache", "graph", "graph_pool_handle",
+        "is_current_stream_capturing", "mem_get_info", "set_device", "set_stream", "stream", "synchronize",
+    )  # fmt: skip
+    device = module(
+        "torch.npu",
+        NPUGraph=torch.cuda.CUDAGraph,
+        ExternalEvent=npu.ExternalEvent,
+        graph_task_group_begin=npu.graph_task_group_begin,
+        graph_task_group_end=npu.graph_task_group_end,
+        graph_task_update_begin=npu.graph_task_update_begin,
+        graph_task_update_end=npu.graph_task_update_end,
+        is_available=lambda: False,
+        _is_in_bad_fork=lambda: False,
+        manual_seed_all=lambda seed: None,  # torch.manual_seed calls it
+        memory_reserved=lambda *args: 0,
+        memory_stats=lambda *args: {},
+        reset_peak_memory_stats=lambda *args: None,
+        **{name: getattr(torch.cuda, name) for name in shared},
+    )
+    module(
+        "torch_npu",
+        npu=device,
+        float4_e2m1fn_x2=torch.uint8,
+        float8_e8m0fnu=torch.uint8,
+        hifloat8=torch.uint8,
+        **ascend_ops.OPERATORS,
+    )
+    module("torch_npu._C", _NPUTaskGroupHandle=list, _weak_ref_tensor=lambda tensor: tensor)
+    module("torch_npu._C._distributed_c10d", ProcessGroupHCCL=_HcclGroup)
+    module("torch_npu._inductor")
+    module("torch_npu.op_plugin")
+    module("torch_npu.op_plugin.atb")
+    module("torch_npu.op_plugin.atb._atb_ops", _register_atb_extensions=lambda: None)
+    module("torch_npu.profiler")
+
+
+class _HcclGroup:
+    """The options of a process group, which gloo does not read."""
+
+    class Options:
+        """An attribute is set on it."""
+
+        hccl_config: dict[str, Any]
+
+
+class _Driver:
+    """As much of a Triton driver as vllm-ascend asks."""
+
+    class utils:
+        """Facts about the device."""
+
+        @staticmethod
+        def get_device_properties(device: int) -> dict[str, int]:
+            """Number of cores."""
+            return CORES
+
+    @staticmethod
+    def get_current_target() -> types.SimpleNamespace:
+        """No GPU."""
+        return types.SimpleNamespace(backend="cpu", arch=None, warp_size=1)
+
+
+def _not_launched(*args: Any, **kwargs: Any) -> Any:
+    """Part of kernels that are imported and not launched here."""
+    raise NotImplementedError
+
+
+def _triton() -> None:
+    import triton.language.extra
+    import triton.runtime
+
+    module("triton.language.extra.cann")
+    names = ("extract_slice", "get_element", "insert_slice")
+    module("triton.language.extra.cann.extension", **dict.fromkeys(names, _not_launched))
+    triton.runtime.driver.set_active(_Driver())
+
+
+def _torchvision() -> None:
+    """Some models import it without asking whether it is there, and vllm-ascend imports these models to patch them."""
+    if importlib.util.find_spec("torchvision") is not None:
+        return
+    from transformers.utils import import_utils
+
+    assert not import_utils.is_torchvision_available()  # it remembers
+    module("torchvision")
+    module("torchvision.transforms")
+    module("torchvision.transforms.v2")
+    module("torchvision.transforms.v2.functional")
+
+
+def set_platform() -> None:
+    """Let vLLM run on vllm-ascend's platform, as far as that does not ask a device."""
+    import vllm.platforms
+    from vllm_ascend.platform import NPUPlatform
+
+    from tests.sim.platform import SimMembers
+
+    class SimNPUPlatform(SimMembers, NPUPlatform):  # type: ignore[misc]
+        """Decides as vllm-ascend does; streams, memory and collectives are simulated."""
+
+    vllm.platforms._current_platform = SimNPUPlatform()
+
+
+def patch() -> None:
+    """Let vllm-ascend patch vLLM, as its plugin and its worker do."""
+    importlib.import_module("vllm_ascend.ops")  # first, for there is an import cycle
+    from vllm_ascend.ops.triton.triton_utils import init_device_properties_triton
+    from vllm_ascend.utils import adapt_patch
+
+    adapt_patch(is_global_patch=True)
+    adapt_patch()
+    init_device_properties_triton()
+    importlib.import_module("vllm.v1.worker.gpu.spec_decode.speculator")  # again a cycle
+    plugin.adapt()
+
+
+def npu_runner(config: Any, device: torch.device) -> Any:
+    """vllm-ascend's model runner V2; parameters of graphs, which it keeps in a module, are those of this runner."""
+    from vllm_ascend.compilation import acl_graph
+    from vllm_ascend.worker.v2.model_runner import NPUModelRunner
+
+    acl_graph._graph_params = None
+    return NPUModelRunner(config, device)

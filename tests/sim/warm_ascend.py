@@ -1,0 +1,24 @@
+"""Imported once in processes with vllm-ascend: the simulated NPU, vLLM, vllm-ascend and its patches."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+import tqdm
+
+from tests.sim import ascend, device
+
+torch.set_num_threads(1)
+device.install()
+tqdm.tqdm.monitor_interval = 0
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    ascend.install()
+    ascend.set_platform()
+    ascend.patch()
+
+    from tests.sim import attention, communicator, config, runner, scenario  # noqa: F401
+
+config.register_models()
