@@ -51,6 +51,7 @@ class Builder:
         rebound: the deltas that do so, by name.
         parents: ids of the wrapping edits whose nested deltas are being built, outermost first.
         windows: where the patterns of nested deltas are searched; None for the whole symbol.
+        clauses: `else` and `finally` that deltas add, by the statement's offset, and the delta's name.
         parameters: what deltas do to the symbol's parameter list, for `finish`.
     """
 
@@ -64,6 +65,7 @@ class Builder:
     parents: list[int] = field(default_factory=list)
     windows: Sequence[Window] | None = None
     parameters: Parameters | None = None
+    clauses: dict[tuple[int, str], str] = field(default_factory=dict)
     _broken: set[int] = field(default_factory=set)
     _inline: dict[int, list[int]] = field(default_factory=dict)
     _removed: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)

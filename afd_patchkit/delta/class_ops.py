@@ -39,7 +39,7 @@ def member(builder: Builder, delta: Delta) -> None:
     region = suite.region(first, last)
     only = suite.body[first]
     value = only.value if first == last and isinstance(only, ast.Expr) else None
-    held = {UPSTREAM: Held(builder.file, region, builder.place.column(only), value=value)}
+    held = {UPSTREAM: Held(builder.file, region, suite.indent, value=value)}
     pieces = statement_pieces(delta.with_, held, suite.indent)
     builder.add(delta, region, pieces, touched=region, indent=suite.indent)
 

@@ -110,6 +110,10 @@ def _add(builder: Builder, delta: Delta, code: Code, found: list[Clause]) -> Non
             "PK221", f"the statement has `{word}` already", delta, at=found[0].span.start,
             help=f'Upstream may have absorbed the delta: delete it, or use `replace: "{word}"`.',
         )  # fmt: skip
+    other = builder.clauses.setdefault((found[0].span.start, word), delta.name) if word in _ONCE else delta.name
+    if other != delta.name:
+        message = f"delta {other!r} adds `{word}` to the same statement"
+        raise builder.fail("PK210", message, delta, at=found[0].span.start, help="Join the two deltas.")
     previous = [c for c in found if order.get(c.kind, 0) <= order[word]][-1]
     point = _end(builder, previous)
     # clauses of one statement that several deltas add at one point must come in their own order
@@ -151,7 +155,7 @@ def _replace(builder: Builder, delta: Delta, code: Code, target: Clause, found: 
     indent = _indent(builder, target)
     region = Span(target.span.start, _end(builder, target))
     kept = Span(builder.place.start(target.suite[0]), region.end)
-    held = {UPSTREAM: Held(builder.file, kept, builder.place.column(target.suite[0]), whole=True)}
+    held = {UPSTREAM: Held(builder.file, kept, builder.place.suite(target.node, target.suite).indent, whole=True)}
     pieces = clause_pieces(builder, delta, code, found, indent, held)
     builder.add(delta, region, pieces, touched=region, indent=indent, part=True)
 

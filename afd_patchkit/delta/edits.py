@@ -119,7 +119,8 @@ class Nesting:
 
     def _innermost(self, edit: Edit) -> int | None:
         holders = [other for other in self.edits if self._holds(other, edit)]
-        return min(holders, key=lambda e: (len(e.span), -e.id)).id if holders else None
+        # the innermost one stands in all the others
+        return max(holders, key=lambda e: sum(self._holds(o, e) for o in holders)).id if holders else None
 
     def _holds(self, holder: Edit, edit: Edit) -> bool:
         if holder.id == edit.id:

@@ -159,7 +159,7 @@ def _whole(line: _Line) -> bool:
     if found is None:
         return False
     file, number = found
-    return indent_of(line.text) == indent_of(file.lines(number, number)[0]) or any(r.label == "indent" for r in line.runs)
+    return line.text.removesuffix("\n") == file.lines(number, number)[0] or any(r.label == "indent" for r in line.runs)
 
 
 def _runs(numbers: set[int], blank: set[int]) -> list[tuple[int, int]]:

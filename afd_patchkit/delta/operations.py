@@ -198,7 +198,7 @@ def replace(builder: Builder, delta: Delta) -> None:
         first, last = match.index, match.index + len(match.nodes) - 1
         region = suite.region(first, last)
         only = match.nodes[0].value if len(match.nodes) == 1 and isinstance(match.nodes[0], ast.Expr) else None
-        held = {UPSTREAM: Held(builder.file, region, builder.place.column(suite.body[first]), value=only)}
+        held = {UPSTREAM: Held(builder.file, region, suite.indent, value=only)}
         for name, code in delta.parts.items():
             held[f"__{name}__"] = _part(builder, delta, match, name, code)
         # a one-line body stays on its line when the new code fits there
@@ -264,7 +264,7 @@ def _held_part(builder: Builder, delta: Delta, found: Match) -> Held:
     suite = builder.place.suite(found.owner, found.body)
     region = suite.region(found.index, found.index + len(found.nodes) - 1)
     value = node.value if len(found.nodes) == 1 and isinstance(node, ast.Expr) else None
-    return Held(builder.file, region, builder.place.column(suite.body[found.index]), value=value)
+    return Held(builder.file, region, suite.indent, value=value)
 
 
 def remove(builder: Builder, delta: Delta) -> None:

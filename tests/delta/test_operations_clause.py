@@ -527,6 +527,13 @@ def test_refused(upstream, of, change, code, message, help_):
     assert str(found.upstream).startswith("acme/m.py:")
 
 
+def test_two_deltas_cannot_both_add_else():
+    found = refused(
+        "def f(x):\n    if x: a()\n", clause("if x: ...", "add: 'else: b()'", "one") + clause("if x: ...", "add: 'else: c()'", "two")
+    )
+    assert (found.code, found.delta, found.message) == ("PK210", "two", "delta 'one' adds `else` to the same statement")
+
+
 def test_else_of_a_try_may_keep_the_suite():
     upstream = TRY + "    else:\n        c()\n"
     applied = apply(upstream, clause("try: ...", 'replace: "else"') + "  with: |\n    else:\n        if x:\n            __upstream__\n")

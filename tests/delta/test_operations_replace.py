@@ -565,6 +565,52 @@ def test_replace(case):
         """,
     ),
     Case(
+        "one-line body, wrapped by two deltas, with an insertion beside",
+        """
+        def f(x):
+            if x: a(
+              x)
+        """,
+        """
+        - name: one
+          replace: |
+            a(x)
+          with: |
+            try:
+                __upstream__
+            finally:
+                p()
+        - name: two
+          replace: |
+            a(x)
+          with: |
+            while x:
+                __upstream__
+        - name: three
+          after: |
+            a(x)
+          insert: |
+            b()
+        """,
+        """
+        def f(x):
+            # ### PATCH START: one
+            if x:
+                try:
+                    # ### PATCH START: two
+                    while x:
+                        a(
+              x)
+                    # ### PATCH END: two
+                finally:
+                    p()
+            # ### PATCH END: one
+                # ### PATCH START: three
+                b()
+                # ### PATCH END: three
+        """,
+    ),
+    Case(
         "semicolons",
         """
         def f(x):
@@ -829,6 +875,49 @@ def test_replace_layouts(case):
                     a(x)
                 # ### PATCH END: inner
             # ### PATCH END: outer
+        """,
+    ),
+    Case(
+        "a statement that is one expression, changed and wrapped, in any order",
+        """
+        def f(x):
+            a.b(x)
+        """,
+        """
+        - name: whole
+          expr: |
+            a.b(x)
+          with: |
+            c(__upstream__)
+        - name: callee
+          expr: |
+            a.b
+          with: |
+            __upstream__ or d
+        - name: whole too
+          expr: |
+            a.b(x)
+          with: |
+            not __upstream__
+        - name: wrap
+          replace: |
+            a.b(x)
+          with: |
+            if x:
+                __upstream__
+        """,
+        """
+        def f(x):
+            # ### PATCH START: wrap
+            if x:
+                # ### PATCH START: whole
+                # ### PATCH START: whole too
+                # ### PATCH START: callee
+                c(not (a.b or d)(x))
+                # ### PATCH END: callee
+                # ### PATCH END: whole too
+                # ### PATCH END: whole
+            # ### PATCH END: wrap
         """,
     ),
     Case(
