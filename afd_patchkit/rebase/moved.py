@@ -53,13 +53,7 @@ class Release:
             UpstreamError: they cannot be read.
         """
         if self._files is None:
-            listed = getattr(self.upstream, "package_files", None)
-            if listed is not None:
-                self._files = list(listed())
-            else:
-                self._files = [
-                    (file.path, file.data) for name in sorted(self.upstream.modules()) if (file := self.upstream.read(name))
-                ]
+            self._files = list(self.upstream.package_files())
             self._modules = {path: module for module, path in module_table([p for p, _ in self._files]).items()}
         return self._files
 

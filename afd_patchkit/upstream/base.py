@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,6 +52,13 @@ class Upstream(Protocol):
             UpstreamError: there is no such module (PK405) or it fails verification.
         """
 
+    def package_files(self, suffix: str = ".py") -> Iterator[tuple[str, bytes]]:
+        """Path and verified bytes of all Python files whose path ends with `suffix`, sorted by path.
+
+        Raises:
+            UpstreamError: they cannot be had, or one fails verification.
+        """
+
 
 class CachingUpstream:
     """Base of the real ones: module table, one `SourceFile` per module, near names in errors."""
@@ -71,6 +78,12 @@ class CachingUpstream:
     def modules(self) -> Collection[str]:
         """Dotted names of all Python modules in the distribution."""
         return self.paths().keys()
+
+    def package_files(self, suffix: str = ".py") -> Iterator[tuple[str, bytes]]:
+        """Path and verified bytes of all Python files whose path ends with `suffix`, sorted by path."""
+        for path in sorted(self.paths().values()):
+            if path.endswith(suffix):
+                yield path, self.read_bytes(path)
 
     def read(self, module: str) -> SourceFile:
         """The verified source of `module` (read and parsed once)."""
