@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from afd_patchkit.cli.complete import complete_pins, complete_topics
-from afd_patchkit.cli.engine import assignments, overrides, source_options, source_paths
+from afd_patchkit.cli.complete import complete_topics
+from afd_patchkit.cli.engine import overrides, pin_options, source_options, source_paths
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting
 
@@ -25,16 +25,10 @@ if TYPE_CHECKING:
 @click.option("--why", required=True, metavar="TEXT", help="The reason, for those who read it later.")
 @click.option("--who", default="", metavar="NAME", help="The reviewer, if it shall be recorded.")
 @click.option("--date", default="", metavar="DAY", help="The day, if it shall be recorded.")
-@click.option("--vllm", metavar="V", help="The upgrade that it is about (default: the last one that was run).")
-@click.option("--vllm-ascend", metavar="REF", help="The same for vllm-ascend.")
-@click.option(
-    "--pin",
-    "pins",
-    metavar="NAME=V",
-    callback=assignments,
-    multiple=True,
-    shell_complete=complete_pins,
-    help="The same for any pin.",
+@pin_options(
+    vllm="The upgrade that it is about (default: the last one that was run).",
+    vllm_ascend="The same for vllm-ascend.",
+    pins="The same for any pin.",
 )
 @source_options
 @reporting

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from afd_patchkit.cli.complete import complete_pins
-from afd_patchkit.cli.engine import assignments, source_options, source_paths
+from afd_patchkit.cli.engine import pin_options, source_options, source_paths
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting_as
 from afd_patchkit.errors import EXIT_USAGE, ManifestError
@@ -24,23 +23,11 @@ if TYPE_CHECKING:
 
 
 @click.command("upgrade", short_help="Re-apply everything on another release, and say what needs eyes.")
-@click.option(
-    "--vllm",
-    metavar="V",
+@pin_options(
+    vllm="Move to this version of vllm (short for --pin vllm=V), to the `latest` one, or to each `newer` one. Repeatable.",
+    vllm_ascend="Move to this version or commit of vllm-ascend. Repeatable.",
+    pins="Move the pin, or the target pin of the distribution, NAME to version or commit V. Repeatable.",
     multiple=True,
-    help="Move to this version of vllm (short for --pin vllm=V), to the `latest` one, or to each `newer` one. Repeatable.",
-)
-@click.option(
-    "--vllm-ascend", metavar="REF", multiple=True, help="Move to this version or commit of vllm-ascend. Repeatable."
-)
-@click.option(
-    "--pin",
-    "pins",
-    metavar="NAME=V",
-    callback=assignments,
-    multiple=True,
-    shell_complete=complete_pins,
-    help="Move the pin, or the target pin of the distribution, NAME to version or commit V. Repeatable.",
 )
 @click.option("--write", is_flag=True, help="Move pin, lock and modules for what is clean or accepted.")
 @click.option(
