@@ -315,8 +315,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         found = survey(comparer, read_symbols(options.symbols))
     except PatchkitError as error:
-        for item in error.findings:
-            print(f"{item.code}: {item.message}", *item.details, sep="\n  ", file=sys.stderr)
+        for said in error.findings:
+            print(f"{said.code}: {said.message}", *said.details, sep="\n  ", file=sys.stderr)
         return error.exit_code
     facts = read_facts(options.facts)
     wrong = differences(found, facts)
@@ -327,8 +327,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         project = load_project(ROOT)
         results = [upgrade(project, pin_overrides={"vllm": version}) for version in RELEASES]
         failed = [f for r in results for f in r.findings if f.exit_code in (2, 3)]
-        for finding in failed:
-            print(f"{finding.code}: {finding.message}", file=sys.stderr)
+        for said in failed:
+            print(f"{said.code}: {said.message}", file=sys.stderr)
         if failed:
             return max(f.exit_code for f in failed)
         PAGE.write_text(page(found, facts, results), encoding="utf-8")

@@ -68,7 +68,7 @@ def sample(draw: Draw, engine: Engine, symbol: Symbol) -> Sample | None:
         return None
     for _ in range(_TRIES):
         operation = draw.choices(OPERATIONS, _WEIGHTS)[0]
-        statement = draw.choice(statements)
+        statement = draw.choice([s for s in statements if isinstance(s, (ast.If, ast.Try))] or statements if operation == "clause" else statements)
         if operation not in ("expr", "call") and _is_elif(symbol, statement):
             continue  # patterns of statements do not reach an `elif`
         if operation == "start":
@@ -95,7 +95,7 @@ def _anchored(symbol: Symbol, place: Place, node: ast.stmt) -> Anchor:
     return Anchor(place, _line(symbol, node), "elif" if _is_elif(symbol, node) else type(node).__name__)
 
 
-class _NotThis(Exception):  # noqa: N818 - no error: draw again
+class _NotThis(Exception):
     """The operation does not suit the statement."""
 
 
@@ -141,7 +141,8 @@ def _is_elif(symbol: Symbol, node: ast.stmt) -> bool:
 
 
 def _line(symbol: Symbol, node: ast.stmt) -> int:
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(d.lineno for d in decorators)])
     return first - symbol.line_ranges[-1][0] + 1
 
 

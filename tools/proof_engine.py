@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import textwrap
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,11 @@ from afd_patchkit.api import load_project
 from afd_patchkit.errors import PatchkitError
 from afd_patchkit.manifest.load import parse_manifest
 from afd_patchkit.manifest.model import Delta, Entry, Pin
-from afd_patchkit.rebase import classify
-from afd_patchkit.rebase import run as rebase_run
 from afd_patchkit.rebase.api import upgrade
-from afd_patchkit.rebase.deltas import Judged
+from afd_patchkit.rebase.deltas import Judged, judge
 from afd_patchkit.rebase.model import EntryResult
-from afd_patchkit.run import pins as run_pins
+from afd_patchkit.rebase.moved import search
+from afd_patchkit.rebase.run import Upgrader
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.upstream.resolve import open_upstream
 from afd_patchkit.upstream.settings import SourceOptions
@@ -87,8 +88,11 @@ class Engine:
         return find_symbol(self.upstream(version or self.base).read(module), qualname)
 
     def upstream(self, version: str) -> Any:
-        """One release."""
-        return opened(self.distribution, Pin(distribution=self.distribution, version=version), self.options)
+        """One release; an explicit source `NAME@VERSION` is for that version."""
+        name, given = self.distribution, self.options.sources
+        path = given.get(f"{name}@{version}", given.get(name))
+        options = replace(self.options, sources={name: path} if path is not None else {})
+        return opened(name, Pin(distribution=name, version=version), options)
 
     def manifest(self, reference: str, delta: str) -> str:
         """The manifest of one entry with one delta."""
@@ -124,8 +128,6 @@ class Engine:
 # what is given. The judgements are recorded on their way: results do not say whether the second method abstained.
 
 _judged: list[Judged] = []
-_judge = classify.judge
-_search = rebase_run.search
 _found: dict[tuple[str, str], Any] = {}
 _opened: dict[tuple[Any, ...], Any] = {}
 
@@ -143,7 +145,7 @@ def _open(name: str, pin: Pin, options: SourceOptions, **_: Any) -> Any:
 
 
 def _recorded(change: Any) -> Judged:
-    judged = _judge(change)
+    judged = judge(change)
     _judged.append(judged)
     return judged
 
@@ -151,12 +153,41 @@ def _recorded(change: Any) -> Judged:
 def _search_once(record: Any, base: Any, release: Any) -> Any:
     key = (record["symbol"], release.upstream.version)
     if key not in _found:
-        _found[key] = _search(record, base, release)
+        _found[key] = search(record, base, release)
     return _found[key]
 
 
+def _no_aliases(*_: Any, **__: Any) -> tuple[()]:
+    return ()
+
+
+_aliases = Upgrader._aliases
+_REPLACED: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = (
+    (open_upstream, _open),
+    (judge, _recorded),
+    (search, _search_once),
+)
+
+
 def remember() -> None:
-    """Let this process keep releases and searches, and record judgements."""
-    run_pins.open_upstream = _open  # type: ignore[assignment]
-    classify.judge = _recorded
-    rebase_run.search = _search_once
+    """Let this process keep releases and searches, record judgements, and leave out the alias report, which reads whole releases."""
+    for function, ours in _REPLACED:
+        _swap(function, ours)
+    Upgrader._aliases = _no_aliases  # type: ignore[method-assign]
+
+
+def forget() -> None:
+    """Undo `remember`."""
+    for function, ours in _REPLACED:
+        _swap(ours, function)
+    Upgrader._aliases = _aliases  # type: ignore[method-assign]
+    _judged.clear()
+    _found.clear()
+    _opened.clear()
+
+
+def _swap(old: Callable[..., Any], new: Callable[..., Any]) -> None:
+    """Put `new` wherever a module of the engine holds `old` by name."""
+    for module in [m for name, m in sys.modules.items() if name.startswith("afd_patchkit.")]:
+        for name in [n for n, value in vars(module).items() if value is old]:
+            setattr(module, name, new)

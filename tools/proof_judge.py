@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Verdict = Literal["same", "moved", "rewritten", "changed", "elsewhere", "vanished", "unreadable"]
 """What became of the anchor's statement, seen from where the delta stands now:
@@ -130,7 +130,7 @@ def _suites(node: ast.stmt) -> Iterator[tuple[str | None, list[ast.stmt]]]:
 
 def _before(body: Sequence[ast.stmt]) -> int:
     """The line above a block; good enough for headers, which end on the line above or on the block's own line."""
-    decorators = getattr(body[0], "decorator_list", [])
+    decorators: list[ast.expr] = getattr(body[0], "decorator_list", [])
     return max(1, min([body[0].lineno, *(d.lineno for d in decorators)]) - 1)
 
 
@@ -138,7 +138,7 @@ def _normal(node: ast.stmt) -> str:
     """The statement in normal form; a compound one without its blocks."""
     if not any(hasattr(node, name) for name in ("body", "cases")):
         return ast.unparse(node)
-    fields = {name: getattr(node, name, None) for name in node._fields}
+    fields: dict[str, Any] = {name: getattr(node, name, None) for name in node._fields}
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
         if name in fields:
             fields[name] = []

@@ -6,15 +6,13 @@ import argparse
 import ast
 import multiprocessing
 import random
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from afd_patchkit.errors import PatchkitError
 from afd_patchkit.rebase.model import DeltaResult, EntryResult
 from afd_patchkit.source.locate import Symbol
 from tools.proof_deltas import OPERATIONS, Sample, elided, sample

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Benchmarks: each compares with a peer in the same run and prints a ratio. Timings are never asserted.
 
-    python tools/bench/run.py [check] [regen] [scale] [copied] [--runs N]
+    python tools/bench/run.py [check] [regen] [scale] [upgrade] [copied] [--runs N]
 
 Run it with an interpreter that has the project installed (`tools/test` makes one).
 """
@@ -171,7 +171,20 @@ def copied(_: int) -> None:
     print(f"copied blocks: {found['blocks']} in {found['seconds']:.1f} s = {found['blocks'] / found['seconds']:.0f} blocks/s")
 
 
-BENCHES: dict[str, Callable[[int], None]] = {"check": check, "regen": regen, "scale": scale, "copied": copied}
+def upgrade(runs: int) -> None:
+    """An upgrade against `git merge-file` and `patch` on the same functions; its cost by number of entries."""
+    from tools.bench import upgrade as bench
+
+    bench.run(runs)
+
+
+BENCHES: dict[str, Callable[[int], None]] = {
+    "check": check,
+    "regen": regen,
+    "scale": scale,
+    "upgrade": upgrade,
+    "copied": copied,
+}
 
 
 def main() -> None:
