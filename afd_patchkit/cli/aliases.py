@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from afd_patchkit.cli.complete import complete_pins
-from afd_patchkit.cli.engine import assignments, overrides, source_options, source_paths
+from afd_patchkit.cli.engine import overrides, pin_options, source_options, source_paths
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting_as
 from afd_patchkit.errors import PatchkitError
 
 if TYPE_CHECKING:
-    from afd_patchkit.aliases import Alias
+    from afd_patchkit.aliases import Alias, Aliases
     from afd_patchkit.cli.session import Session
     from afd_patchkit.manifest.model import Pin, Pins
     from afd_patchkit.review.finding import Finding
@@ -25,18 +24,18 @@ if TYPE_CHECKING:
 
 @click.command("aliases", short_help="List the modules that hold a symbol by name.")
 @click.argument("symbol", metavar="SYMBOL")
-@click.option("--vllm", metavar="V", help="Look in this version of vllm instead of the pinned one.")
-@click.option("--vllm-ascend", metavar="REF", help="Look in this version or commit of vllm-ascend.")
-@click.option(
-    "--pin",
-    "pins",
-    metavar="NAME=V",
-    callback=assignments,
-    multiple=True,
-    shell_complete=complete_pins,
-    help="Look in version or commit V of the pin, or of the target pin of the distribution, NAME. Repeatable.",
+@pin_options(
+    vllm="Look in this version of vllm instead of the pinned one.",
+    vllm_ascend="Look in this version or commit of vllm-ascend.",
+    pins="Look in version or commit V of the pin, or of the target pin of the distribution, NAME. Repeatable.",
 )
 @click.option("--in", "names", metavar="PIN", multiple=True, help="Look in this pin only (default: all target pins).")
+@click.option(
+    "--rebound",
+    metavar="MODULE",
+    multiple=True,
+    help="A module where the symbol is rebound: fail unless all that hold it are named so, and no other. Repeatable.",
+)
 @source_options
 @reporting_as("text", "markdown", "json")
 @pass_session
@@ -47,6 +46,7 @@ def command(
     vllm_ascend: str | None,
     pins: Sequence[tuple[str, str]],
     names: tuple[str, ...],
+    rebound: tuple[str, ...],
     sources: Sequence[tuple[str, str]],
     offline: bool,
 ) -> int:
@@ -55,6 +55,8 @@ def command(
     Such a module keeps the object that it found at import: who patches the symbol's own module must rebind it there too.
     Imports inside functions see a patched module, and are listed to be told apart. All Python files of the target pins
     are searched, so the first run fetches them.
+
+    With --rebound, a module that is left out (PK319), or that holds no such name (PK320), gives exit code 1.
     """
     from afd_patchkit.manifest.load import load_manifests
     from afd_patchkit.report import Report
@@ -71,10 +73,10 @@ def command(
     chosen = _chosen(known, names)
     with progress_for(session) as bars:
         options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
-        found, problems, unreadable = search(chosen, options, module, name)
-    rows = [(pin, alias) for pin, items in found.items() for alias in items]
-    _print(session, symbol, rows, {pin: item.version for pin, item in chosen.items()})
-    for path in unreadable:
+        found, problems = search(chosen, options, module, name)
+    problems = problems or rebound_problems(found, rebound)
+    _print(session, symbol, found.found, {pin: item.version for pin, item in chosen.items()})
+    for path in found.unreadable:
         session.log(f"not searched, this Python cannot parse it: {path}")
     if problems:
         report = Report(findings=tuple(problems))
@@ -90,49 +92,55 @@ def _chosen(pins: Pins, names: Sequence[str]) -> dict[str, Pin]:
     return {n: pin for n, pin in pins.pins.items() if (n in names if names else pin.role == "target")}
 
 
-def search(
-    pins: Mapping[str, Pin], options: SourceOptions, module: str, name: str
-) -> tuple[dict[str, list[Alias]], list[Finding], list[str]]:
-    """The aliases in each pin; why a pin could not be searched, or has no such module; files that do not parse.
-
-    The pins are searched as one: what one of them passes on, another may import.
-    """
-    from afd_patchkit.aliases import Release
+def search(pins: Mapping[str, Pin], options: SourceOptions, module: str, name: str) -> tuple[Aliases, list[Finding]]:
+    """The aliases, and why a pin could not be searched, or that none has such a module."""
+    from afd_patchkit.aliases import Scanner
     from afd_patchkit.assemble.workspace import import_packages
     from afd_patchkit.review.finding import finding
     from afd_patchkit.upstream.resolve import open_upstream
 
-    files: dict[str, bytes] = {}
-    owners: dict[str, str] = {}
+    opened = []
     problems: list[Finding] = []
     for pin_name, pin in pins.items():
         try:
-            for path, data in open_upstream(pin_name, pin, options).package_files():
-                if path.partition("/")[0] in import_packages(pin):
-                    files.setdefault(path, data)
-                    owners.setdefault(path, pin_name)
+            opened.append((open_upstream(pin_name, pin, options), import_packages(pin)))
         except PatchkitError as error:
             problems += error.findings
-    release = Release(files.items())
-    if not problems and module not in release.modules:
+    found = Scanner(opened, options.store).aliases(module, name)
+    problems += found.problems
+    if not problems and not found.known:
         problems.append(finding("PK405", f"no pin that was searched ({', '.join(pins)}) has a module {module}"))
-    found: dict[str, list[Alias]] = {}
-    for alias in release.aliases(module, name):
-        found.setdefault(owners[alias.place.file], []).append(alias)
-    return found, problems, release.unreadable
+    return found, problems
 
 
-def _print(session: Session, symbol: str, rows: Sequence[tuple[str, Alias]], versions: Mapping[str, str]) -> None:
+def rebound_problems(found: Aliases, rebound: Sequence[str]) -> list[Finding]:
+    """What a list of rebound modules lacks, and what should not be on it; nothing without a list."""
+    from afd_patchkit.review.finding import finding
+
+    if not rebound:
+        return []
+    left_out = [
+        finding("PK319", f"{a.module} holds {found.symbol} as `{a.name}` ({a.place}), and is not rebound", upstream=a.place)
+        for a in found.left_out(rebound)
+    ]
+    stale = [
+        finding("PK320", f"{module} is rebound, but does not hold {found.symbol}: what is set there is never read")
+        for module in found.stale(rebound)
+    ]
+    return [*left_out, *stale]
+
+
+def _print(session: Session, symbol: str, found: Sequence[Alias], versions: Mapping[str, str]) -> None:
     if session.format == "json":
-        data = {"format": "afd-patchkit/aliases/1", "symbol": symbol, "pins": dict(versions), "aliases": [_data(*r) for r in rows]}
+        data = {"format": "afd-patchkit/aliases/1", "symbol": symbol, "pins": dict(versions), "aliases": [_data(a) for a in found]}
         session.write(json.dumps(data, indent=2) + "\n")
     else:
-        session.write(aliases_text(symbol, rows, session.style(), markdown=session.format == "markdown"))
+        session.write(aliases_text(symbol, found, session.style(), markdown=session.format == "markdown"))
 
 
-def _data(pin: str, alias: Alias) -> dict[str, Any]:
+def _data(alias: Alias) -> dict[str, Any]:
     return {
-        "pin": pin,
+        "pin": alias.pin,
         "module": alias.module,
         "name": alias.name,
         "kind": alias.kind,
@@ -143,19 +151,19 @@ def _data(pin: str, alias: Alias) -> dict[str, Any]:
     }
 
 
-def aliases_text(symbol: str, rows: Sequence[tuple[str, Alias]], style: Style, *, markdown: bool) -> str:
+def aliases_text(symbol: str, found: Sequence[Alias], style: Style, *, markdown: bool) -> str:
     """The table, and how many modules must be rebound."""
     from afd_patchkit.aliases import MEANINGS
     from afd_patchkit.review.layout import plural, table
     from afd_patchkit.review.markdown import code
 
-    static = len({alias.module for _, alias in rows if alias.static})
+    static = len({alias.module for alias in found if alias.static})
     closing = f"{plural(static, 'module holds', 'modules hold')} {code(symbol) if markdown else symbol} by name"
     header = ("module", "name", "kind", "imported from", "line", "pin")
-    cells = [(a.module, a.name, a.kind, a.source, str(a.place.line), pin) for pin, a in rows]
+    cells = [(a.module, a.name, a.kind, a.source, str(a.place.line), a.pin) for a in found]
     if markdown:
         lines = [" | ".join(("", *header, "")).strip(), "|---|---|---|---|---:|---|"]
         lines += ["| " + " | ".join((*map(code, row[:2]), row[2], code(row[3]), row[4], code(row[5]))) + " |" for row in cells]
-        return "\n".join([f"{closing}.", "", *lines] if rows else [f"{closing}."]) + "\n"
-    kinds = [f"  {kind}: {MEANINGS[kind]}" for kind in MEANINGS if any(a.kind == kind for _, a in rows)]
-    return "\n".join([*(table(header, cells, style, right=(4,)) if rows else []), *kinds, closing]) + "\n"
+        return "\n".join([f"{closing}.", "", *lines] if found else [f"{closing}."]) + "\n"
+    kinds = [f"  {kind}: {MEANINGS[kind]}" for kind in MEANINGS if any(a.kind == kind for a in found)]
+    return "\n".join([*(table(header, cells, style, right=(4,)) if found else []), *kinds, closing]) + "\n"

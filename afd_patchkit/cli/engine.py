@@ -44,7 +44,36 @@ SOURCE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 def source_options(function: _Command) -> _Command:
     """The options that say where upstreams are read from."""
-    for option in reversed(SOURCE_OPTIONS):
+    return _with(SOURCE_OPTIONS, function)
+
+
+def pin_options(vllm: str, vllm_ascend: str, pins: str, *, multiple: bool = False) -> Callable[[_Command], _Command]:
+    """The options that name versions: `--vllm`, `--vllm-ascend` and `--pin`, with these help texts.
+
+    Args:
+        vllm: help of `--vllm`.
+        vllm_ascend: help of `--vllm-ascend`.
+        pins: help of `--pin`, which can always be repeated.
+        multiple: the other two can be repeated too.
+    """
+    options = (
+        click.option("--vllm", metavar="V", multiple=multiple, help=vllm),
+        click.option("--vllm-ascend", metavar="REF", multiple=multiple, help=vllm_ascend),
+        click.option(
+            "--pin",
+            "pins",
+            metavar="NAME=V",
+            callback=assignments,
+            multiple=True,
+            shell_complete=complete_pins,
+            help=pins,
+        ),
+    )
+    return lambda function: _with(options, function)
+
+
+def _with(options: Sequence[Callable[[Any], Any]], function: _Command) -> _Command:
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -53,22 +82,10 @@ def engine_options(function: _Command) -> _Command:
     """The options that say from what, and how, modules are generated."""
     options = (
         click.argument("modules", nargs=-1, metavar="[MODULE]...", shell_complete=complete_modules),
-        click.option(
-            "--vllm", metavar="V", help="Use this version of vllm instead of the pinned one (short for --pin vllm=V)."
-        ),
-        click.option(
-            "--vllm-ascend",
-            metavar="REF",
-            help="Use this version or commit of vllm-ascend (short for --pin vllm-ascend=REF).",
-        ),
-        click.option(
-            "--pin",
-            "pins",
-            metavar="NAME=V",
-            callback=assignments,
-            multiple=True,
-            shell_complete=complete_pins,
-            help="Use version or commit V for the pin, or the target pin of the distribution, NAME. Repeatable.",
+        pin_options(
+            vllm="Use this version of vllm instead of the pinned one (short for --pin vllm=V).",
+            vllm_ascend="Use this version or commit of vllm-ascend (short for --pin vllm-ascend=REF).",
+            pins="Use version or commit V for the pin, or the target pin of the distribution, NAME. Repeatable.",
         ),
         *SOURCE_OPTIONS,
         click.option("--full", is_flag=True, help="Regenerate everything, also what digests prove unchanged."),
@@ -76,9 +93,7 @@ def engine_options(function: _Command) -> _Command:
             "--jobs", type=click.IntRange(min=1), metavar="N", help="Worker processes (default: as many as pay off)."
         ),
     )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return _with(options, function)
 
 
 def overrides(vllm: str | None, vllm_ascend: str | None, pins: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -114,26 +114,6 @@ class EntryResult:
         return self.status in NEEDS_PERSON and not self.accepted
 
 
-AliasKind = Literal["static", "star", "local"]
-
-
-@dataclass(frozen=True, slots=True)
-class AliasSite:
-    """One place that holds a symbol by name.
-
-    Attributes:
-        module: dotted name of the module it stands in.
-        name: the name it has there; empty for a star import.
-        kind: `static` (runs on import of the module), `star` (may hold it), `local` (runs on every call of its function).
-        place: the import statement.
-    """
-
-    module: str
-    name: str
-    kind: AliasKind
-    place: Position
-
-
 @dataclass(frozen=True, slots=True)
 class AliasChange:
     """Modules that started or stopped to hold a symbol by name (`from module import name`)."""

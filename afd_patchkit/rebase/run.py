@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from afd_patchkit import lock as locks
+from afd_patchkit.aliases import Alias, Scanner
 from afd_patchkit.api import Progress, current_inputs
 from afd_patchkit.assemble.module import Attempt, Retired
-from afd_patchkit.assemble.workspace import Workspace
+from afd_patchkit.assemble.workspace import Workspace, import_packages
 from afd_patchkit.compare import stale_inputs
 from afd_patchkit.errors import PatchkitError, UpstreamError
 from afd_patchkit.manifest.load import Loaded, load_manifests
 from afd_patchkit.manifest.model import Entry, Manifest, Pin
 from afd_patchkit.project import Project
-from afd_patchkit.rebase.aliases import alias_changes
 from afd_patchkit.rebase.classify import Subject, classify, missing, moved, takes
 from afd_patchkit.rebase.gates import gate
 from afd_patchkit.rebase.model import AliasChange, EntryResult, UpgradeResult
@@ -273,19 +273,30 @@ class Upgrader:
         return classify(replace(subject, symbol=symbol))
 
     def _aliases(self, name: str, pin: Pin, base: Side, workspace: Workspace) -> tuple[AliasChange, ...]:
-        """Modules that started or stopped to hold what our entries replace."""
-        symbols = [
+        """Modules that started or stopped to hold a function or class of a module that our entries replace."""
+        packages = import_packages(pin)
+        symbols = dict.fromkeys(
             e.symbol.text
             for m in self.loaded.manifests
             for e, _ in m.all_entries()
             if e.symbol is not None and e.kind in ("copy", "delegate") and (e.pin or m.pin) == name
+        )
+        held = [
+            (module, symbol)
+            for module, _, symbol in (text.partition(":") for text in symbols)
+            if "." not in symbol  # of a member the class is imported, and that stays
+            and any(f"{module}.".startswith(f"{package}.") for package in packages)
         ]
-        if pin.role != "target" or not any("." not in s.partition(":")[2] for s in symbols):
+        if pin.role != "target" or not held:
             return ()
-        try:
-            return alias_changes(symbols, base.workspace.upstream(name), workspace.upstream(name), pin, self.options.store)
-        except PatchkitError:
-            return ()  # files that are not in the cache, offline: a section that is missing, not a run that fails
+        sides = [Scanner([(w.upstream(name), packages)], self.options.store) for w in (base.workspace, workspace)]
+        changes = []
+        for module, symbol in held:
+            old, new = (side.aliases(module, symbol) for side in sides)
+            if old.problems or new.problems:
+                return ()  # files that are not in the cache, offline: a section that is missing, not a run that fails
+            changes.append(alias_change(old.symbol, old.found, new.found))
+        return tuple(change for change in changes if change.added or change.removed)
 
     def _record(self, manifest: Manifest, ref: str, before: Attempt | None) -> Mapping[str, Any]:
         """The lock's record at the base: computed when the old text is at hand, else from the lock."""
@@ -316,6 +327,16 @@ class Upgrader:
         changed = with_symbol(manifest, entry, symbol.reference)
         attempts, _ = maker_of(self.project, here.workspace, changed).attempts()
         return next((a for a in attempts if a.ref == ref), None)
+
+
+def alias_change(symbol: str, old: Iterable[Alias], new: Iterable[Alias]) -> AliasChange:
+    """What came and went among the aliases that keep the object they found at import."""
+    before, after = ({(a.module, a.name, a.kind): a.place for a in side if a.static} for side in (old, new))
+    return AliasChange(
+        symbol,
+        tuple(place for key, place in after.items() if key not in before),
+        tuple(place for key, place in before.items() if key not in after),
+    )
 
 
 def _causes(attempt: Attempt, item: Finding) -> bool:

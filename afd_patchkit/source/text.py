@@ -170,7 +170,7 @@ class SourceFile(Text):
         return Position(self.path, self.line_of(offset), self.column_of(offset))
 
 
-def parse_quietly(text: str) -> ast.Module:
+def parse_quietly(text: str | bytes) -> ast.Module:
     """`ast.parse` without Python's warnings about the text (invalid escapes and the like are not the user's to mend)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

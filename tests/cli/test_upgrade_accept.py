@@ -145,20 +145,42 @@ def test_what_aliases_cannot_find(run, holders, arguments, code, said):
     assert said in result.output
 
 
-@pytest.mark.upstream
+STATIC = ("acme.engine", "acme.passed", "acme.plain", "acme.renamed", "acme.starred", "acme.tried")
+
+
 @pytest.mark.parametrize(
-    ("version", "symbol", "count"),
+    ("rebound", "said"),
     [
-        ("0.26.0", "vllm.forward_context:set_forward_context", 16),
-        ("0.26.0", "vllm.v1.core.single_type_kv_cache_manager:MambaManager", 0),
-        ("0.33.0", "vllm.v1.core.single_type_kv_cache_manager:MambaManager", 2),
-        ("0.33.0", "vllm.forward_context:set_forward_context", 19),
+        (STATIC, []),
+        (STATIC[1:], ["error PK319: acme.engine holds acme.tools:helper as `helper` (acme/engine.py:7), and is not rebound"]),
+        (
+            [*STATIC, "acme.late", "acme.gone"],
+            [
+                f"error PK320: {module} is rebound, but does not hold acme.tools:helper: what is set there is never read"
+                for module in ("acme.late", "acme.gone")
+            ],
+        ),
     ],
 )
-def test_aliases_of_real_releases(run, root, version, symbol, count):
-    result = run("aliases", "--project", str(root), "--in", "vllm", "--vllm", version, symbol, "--format", "json")
+def test_a_list_of_rebound_modules(run, holders, rebound, said):
+    result = aliases(run, holders, "acme.tools:helper", *(f"--rebound={module}" for module in rebound))
+    assert [line for line in result.stderr.splitlines() if line.startswith("error")] == said
+    assert result.exit_code == bool(said)
+    assert result.stdout.endswith("6 modules hold acme.tools:helper by name\n")
+
+
+def test_a_rebind_list_is_not_judged_by_half_a_search(run, holders):
+    result = aliases(run, holders, "acme.gone:helper", "--rebound=acme.plain")
+    assert result.exit_code == 3
+    assert "PK320" not in result.output
+
+
+@pytest.mark.upstream
+def test_aliases_of_a_real_release(run, root):
+    symbol = "vllm.forward_context:set_forward_context"
+    result = run("aliases", "--project", str(root), "--in", "vllm", "--vllm", "0.26.0", symbol, "--format", "json")
     assert result.exit_code == 0, result.output
-    assert len({a["module"] for a in json.loads(result.stdout)["aliases"] if a["static"]}) == count
+    assert len({a["module"] for a in json.loads(result.stdout)["aliases"] if a["static"]}) == 16
 
 
 # ---- inventory --------------------------------------------------------------------------------------------------

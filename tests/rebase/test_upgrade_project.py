@@ -386,10 +386,10 @@ def test_attributes_below_an_early_return_of_a_constructor(world: World) -> None
 
 def test_alias_sites_added_and_removed(world: World) -> None:
     world.release("1.0", {"engine": BODY, "a": "from .engine import f\n", "b": "from acme.engine import f as g\n"})
-    world.release("2.0", {"engine": BODY, "a": "x = 1\n", "b": "y = 1\nfrom acme.engine import f as g\n", "c": "from acme.engine import *\n", "d": "def h():\n    from .engine import f\n"})
+    world.release("2.0", {"engine": BODY, "a": "x = 1\n", "b": "y = 1\nfrom acme.engine import f as g\n", "c": "from acme.engine import *\n", "d": "def h():\n    from .engine import f\n", "e": "if TYPE_CHECKING:\n    from .engine import f\n", "k": "from .b import g as last\n"})
     world.deltas(LOG)
     world.regen()
     (change,) = world.upgrade().aliases
     assert change.symbol == "acme.engine:f"
-    assert [str(p) for p in change.added] == ["acme/c.py:1"]
+    assert [str(p) for p in change.added] == ["acme/c.py:1", "acme/k.py:1"]
     assert [str(p) for p in change.removed] == ["acme/a.py:1"]
