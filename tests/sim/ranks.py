@@ -191,6 +191,7 @@ class Zygote:
         while not line.endswith(b"\n"):
             piece = self._control.recv(1 << 16)
             if not piece:
+                self._started.pop(self.environment, None)  # the next run gets another
                 raise RankFailed(f"the process of {self.environment.name} that ranks are forked from is gone")
             line += piece
         return dict(json.loads(line))

@@ -37,6 +37,17 @@ def join_groups(config: Any, *, rank: int, size: int, rendezvous: Path) -> None:
         ensure_model_parallel_initialized(parallel.tensor_parallel_size, parallel.pipeline_parallel_size)
 
 
+def side_group(rendezvous: Path, *, rank: int, size: int) -> Any:
+    """A gloo group beside vLLM's: for ranks of which some are no ranks of vLLM's.
+
+    Args:
+        rendezvous: a file that all ranks of this group name and no other group does.
+        rank: the rank of this process in the group.
+        size: number of its ranks.
+    """
+    return dist.ProcessGroupGloo(dist.FileStore(str(rendezvous), size), rank, size, GROUP_TIMEOUT)
+
+
 def make_runner(
     config: Any,
     runner_class: Callable[[Any, torch.device], Any] | None = None,

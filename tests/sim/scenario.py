@@ -44,8 +44,10 @@ class Scenario:
         chunk: most tokens of a request in one step.
         model: description of the model.
         graphs: graph capture; None runs eagerly.
+        eager_ranks: ranks that have captured graphs, as capture is a matter of all, and cannot use them.
         dbo: dual batch overlap; None runs single batches.
         races: whether to look for races, while capturing and in the steps.
+        engine: further engine arguments.
     """
 
     prompts: tuple[Mapping[str, Prompt], ...]
@@ -53,8 +55,10 @@ class Scenario:
     chunk: int | None = None
     model: Mapping[str, object] = field(default_factory=lambda: MOE)
     graphs: Graphs | None = None
+    eager_ranks: frozenset[int] = frozenset()
     dbo: Dbo | None = None
     races: bool = False
+    engine: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,14 +90,21 @@ class Outcome:
 
 
 def play(rank: Rank, scenario: Scenario, runner_class: RunnerClass | None = None) -> Outcome:
-    """Play a scenario on this rank; in its process, others may have been played before."""
-    config = make_config(
-        scenario.model, graphs=scenario.graphs, dbo=scenario.dbo, dp=(rank.index, len(scenario.prompts))
-    )
-    join_groups(config, rank=rank.index, size=rank.size, rendezvous=rank.folder / "groups")
+    """Play a scenario on this rank; in its process, others may have been played before.
+
+    Args:
+        rank: one of those that the scenario has prompts for; there may be further ranks that do something else.
+        scenario: what to play.
+        runner_class: makes the runner from configuration and device; vLLM's model runner V2 by default.
+    """
+    size = len(scenario.prompts)
+    config = make_config(scenario.model, graphs=scenario.graphs, dbo=scenario.dbo, dp=(rank.index, size), **scenario.engine)
+    join_groups(config, rank=rank.index, size=size, rendezvous=rank.folder / "groups")
     TRACE.clear()
     with checked() if scenario.races else contextlib.nullcontext([]) as races:
         runner = make_runner(config, runner_class)
+        if rank.index in scenario.eager_ranks:
+            runner.cudagraph_manager._graphs_captured = False
         captured, capture_races = tuple(TRACE.marks), tuple(races)
         TRACE.clear()
         races.clear()
@@ -104,9 +115,9 @@ def play(rank: Rank, scenario: Scenario, runner_class: RunnerClass | None = None
                     scheduler.add(name, prompt.ids, prompt.tokens)
             scheduler.step_or_idle(chunk=scenario.chunk)
     manager = runner.cudagraph_manager
-    graphs = {} if manager is None else manager.graphs
+    captures = {} if manager is None else manager.graphs
     # Descriptors know of ubatches from vLLM 0.30 on, and in the backport.
-    replays = {(d.num_tokens, vars(d).get("num_ubatches", 1)): graph.replays for d, graph in graphs.items()}
+    replays = {(d.num_tokens, vars(d).get("num_ubatches", 1)): graph.replays for d, graph in captures.items()}
     return Outcome(scheduler.outputs, spy.seen, tuple(TRACE.marks), captured, replays, tuple(races), capture_races)
 
 

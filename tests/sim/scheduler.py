@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,7 +47,7 @@ class Request:
 
 
 class MiniScheduler:
-    """Schedules every unfinished request in every step; blocks are never reused.
+    """Schedules every unfinished request in every step; blocks of finished requests are used again.
 
     Attributes:
         requests: those that run.
@@ -57,7 +58,7 @@ class MiniScheduler:
         self.runner = runner
         self.requests: dict[str, Request] = {}
         self.outputs: Tokens = {}
-        self._block = 1  # block 0 is the null block
+        self._free = deque(range(1, runner.cache_config.num_gpu_blocks))  # block 0 is the null block
         self._finished: set[str] = set()
 
     def add(self, name: str, prompt: Sequence[int], tokens: int = 1000, **sampling: Any) -> None:
@@ -67,7 +68,7 @@ class MiniScheduler:
 
     def finish(self, name: str) -> None:
         """Drop a request; the runner hears of it in the next step."""
-        del self.requests[name]
+        self._free += self.requests.pop(name).blocks
         self._finished.add(name)
 
     def schedule(self, budget: int = 64, chunk: int | None = None) -> Any:
@@ -96,8 +97,7 @@ class MiniScheduler:
 
         size = self.runner.cache_config.block_size
         missing = -(-(request.computed + count) // size) - len(request.blocks)
-        blocks = list(range(self._block, self._block + missing))
-        self._block += missing
+        blocks = [self._free.popleft() for _ in range(missing)]
         request.blocks += blocks
         out.num_scheduled_tokens[name] = count
         if request.known:

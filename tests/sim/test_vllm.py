@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="runs in the environment that tools/vllm_env
 from tests.sim.config import LLAMA, MOE, Graphs, engine_arguments, make_config
 from tests.sim.prompts import FOUR, THREE, UNEVEN
 from tests.sim.ranks import Rank, run_ranks
-from tests.sim.runner import join_groups, make_runner
+from tests.sim.runner import join_groups, make_runner, side_group
 from tests.sim.scenario import Outcome, Scenario, assert_equal, play, play_all
 from tests.sim.scheduler import MiniScheduler, Tokens, generate
 
@@ -149,6 +149,7 @@ TWO_RANKS = {
     "plain": Scenario(FOUR),
     "chunked": Scenario(FOUR, steps=8, chunk=4),
     "graphs": Scenario(FOUR, graphs=Graphs((1, 2, 4, 8))),
+    "one without graphs": Scenario(FOUR, graphs=Graphs((1, 2, 4, 8)), eager_ranks=frozenset({1})),
 }
 
 
@@ -189,8 +190,10 @@ def test_two_ranks_give_the_logits_of_one_that_has_all_experts(both):
     (expected,) = run_ranks(references, world=1)
     for name in ("plain", "chunked"):
         assert_equal([outcomes[name] for outcomes, _, _ in both], [outcomes[name] for outcomes in expected])
-    assert_equal([outcomes["graphs"] for outcomes, _, _ in both], [outcomes["plain"] for outcomes in expected])
+    for name in ("graphs", "one without graphs"):
+        assert_equal([outcomes[name] for outcomes, _, _ in both], [outcomes["plain"] for outcomes in expected])
     assert all(outcomes["graphs"].replays[2, 1] == 5 for outcomes, _, _ in both)
+    assert [set(outcomes["one without graphs"].replays.values()) for outcomes, _, _ in both] == [{0}, {0}]
 
 
 def reference_uneven(rank: Rank) -> list[Outcome]:
@@ -217,6 +220,50 @@ def test_the_dispatches_of_all_ranks_agree(both):
         (5, 21), (1, 3), (3, 2), (1, 2), (1, 2), (1, 5), (1, 2), (1, 1), (1, 1),
     ]  # fmt: skip
     assert [one.mode for one, _ in steps] == ["NONE", "NONE", "NONE", "FULL", "FULL", "NONE", "FULL", "FULL", "FULL"]
+
+
+# ---- more ranks than vLLM knows of, many steps ----------------------------------------------------------------
+
+
+def with_a_third(rank: Rank) -> Outcome | float:
+    """Two DP ranks, and one that only hears from them."""
+    import torch
+
+    group = side_group(rank.folder / "side", rank=rank.index, size=rank.size)
+    total = torch.zeros(1)
+    if rank.index == 2:
+        group.allreduce([total]).wait()
+        return total.item()
+    outcome = play(rank, Scenario(FOUR, steps=2))
+    total += len(outcome.logits)
+    group.allreduce([total]).wait()
+    return outcome
+
+
+def test_ranks_beside_those_of_vllm(both):
+    *outcomes, total = run_ranks(with_a_third, world=3)
+    assert total == 8
+    assert [outcome.marks for outcome in outcomes] == [plain["plain"].marks[:16] for plain, _, _ in both]
+
+
+def many_steps(rank: Rank) -> tuple[dict[str, list[int]], int]:
+    """Requests that come and go on a small KV cache."""
+    config = make_config(LLAMA)
+    join_groups(config, rank=0, size=1, rendezvous=rank.folder / "groups")
+    scheduler = MiniScheduler(make_runner(config, blocks=9))
+    for step in range(60):
+        if step % 3 == 0:
+            scheduler.add(f"{step}", PROMPTS[list(PROMPTS)[step // 3 % 3]], tokens=4)
+        scheduler.step()
+    return scheduler.outputs, len(scheduler.requests)
+
+
+def test_blocks_of_finished_requests_are_used_again(alone):
+    ((outputs, running),) = run_ranks(many_steps, world=1)
+    assert (len(outputs), running) == (20, 1)
+    expected = [tokens[:4] for tokens in alone["eager"].tokens.values()]
+    done = list(outputs.values())[:19]
+    assert done == [expected[i % 3] for i in range(19)]
 
 
 def idle_and_empty(rank: Rank) -> tuple[bool, Tokens]:
