@@ -289,7 +289,10 @@ class Upgrader:
         ]
         if pin.role != "target" or not held:
             return ()
-        sides = [Scanner([(w.upstream(name), packages)], self.options.store) for w in (base.workspace, workspace)]
+        try:
+            sides = [Scanner([(w.upstream(name), packages)], self.options.store) for w in (base.workspace, workspace)]
+        except PatchkitError:
+            return ()
         changes = []
         for module, symbol in held:
             old, new = (side.aliases(module, symbol) for side in sides)

@@ -229,7 +229,7 @@ def test_remove_key(text: str, expected: str) -> None:
 
 
 def test_a_yanked_target_is_compared_and_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from afd_patchkit import generate
+    from afd_patchkit.run import pins
     from afd_patchkit.review.finding import finding
     from afd_patchkit.upstream.verified import SourceUpstream
 
@@ -239,7 +239,7 @@ def test_a_yanked_target_is_compared_and_never_written(tmp_path: Path, monkeypat
     world.release("2.0", {"engine": text})
     world.deltas("")
     world.regen()
-    original = generate.open_upstream
+    original = pins.open_upstream
 
     def yanked(name: str, pin: object, *arguments: object, **more: object) -> SourceUpstream:
         upstream = original(name, pin, *arguments, **more)  # type: ignore[arg-type]
@@ -247,7 +247,7 @@ def test_a_yanked_target_is_compared_and_never_written(tmp_path: Path, monkeypat
             upstream.notes.append(finding("PK640", "acme-2.0 was yanked by its publisher: broken"))
         return upstream
 
-    monkeypatch.setattr(generate, "open_upstream", yanked)
+    monkeypatch.setattr(pins, "open_upstream", yanked)
     before = world.state()
     result = world.upgrade(write=True)
     assert [f.code for f in result.findings] == ["PK504", "PK542"]
