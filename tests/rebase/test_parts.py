@@ -229,8 +229,8 @@ def test_remove_key(text: str, expected: str) -> None:
 
 
 def test_a_yanked_target_is_compared_and_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from afd_patchkit.run import pins
     from afd_patchkit.review.finding import finding
+    from afd_patchkit.run import pins
     from afd_patchkit.upstream.verified import SourceUpstream
 
     world = World(tmp_path)
