@@ -202,21 +202,9 @@ def string_lines(text: str) -> frozenset[int]:
     return multiline_string_lines(plain, 1, plain.line_count)
 
 
-def indent_code(text: str, indent: str, *, first: bool = True, open_end: bool = False) -> str:
-    """Put `indent` in front of every line of emitted code but blank lines and those inside strings.
-
-    Args:
-        text: code without a final newline.
-        indent: white space.
-        first: whether the first line is indented too.
-        open_end: whether something follows on the last line, which then is not blank.
-    """
+def indent_code(text: str, indent: str) -> str:
+    """Put `indent` in front of every line of emitted code but blank lines and those inside strings."""
     frozen = string_lines(text)
-    lines = text.split("\n")
-    filled = len(lines) if open_end else 0
     return "\n".join(
-        line
-        if (not line.strip() and number != filled) or number in frozen or (number == 1 and not first)
-        else indent + line
-        for number, line in enumerate(lines, 1)
+        line if not line.strip() or number in frozen else indent + line for number, line in enumerate(text.split("\n"), 1)
     )

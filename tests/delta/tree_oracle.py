@@ -11,19 +11,23 @@ from typing import Any
 HOLD = "__upstream__"
 
 
-@dataclass
+@dataclass(eq=False)
 class Change:
     """One delta as the oracle sees it: an operation at a node of the pristine tree.
 
     Attributes:
         operation: `before`, `after`, `start`, `end`, `replace`, `remove`, `expr`, `set`, `else`, `first`.
-        node: the node; the definition for `start` and `end`.
+        node: the node; the first statement of a run; the definition for `start` and `end`.
         code: the new code.
+        last: the last statement of the run.
+        parent: the change that it is nested in.
     """
 
     operation: str
     node: ast.AST
     code: str = ""
+    last: ast.AST | None = None
+    parent: Change | None = None
 
 
 @dataclass
@@ -45,55 +49,13 @@ class Oracle:
         return [c for c in self.by_node.get(id(node), ()) if c.operation in operations]
 
     def _suite(self, body: list[ast.stmt], owner: ast.AST, *, main: bool) -> list[ast.stmt]:
-        out: list[ast.stmt] = []
-        starts = [s for c in (self._of(owner, "start") if main else ()) for s in ast.parse(c.code).body]
-        documented = (
-            isinstance(owner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-            and isinstance(body[0], ast.Expr)
-            and isinstance(body[0].value, ast.Constant)
-            and isinstance(body[0].value.value, str)
-        )
-        for index, statement in enumerate(body):
-            before = [s for c in self._of(statement, "before") for s in ast.parse(c.code).body]
-            after = [s for c in self._of(statement, "after") for s in ast.parse(c.code).body]
-            if index == 0 and not documented:
-                before = self._merged(owner, statement, "start", "before", main)
-            if index == 0 and documented:
-                after = self._merged(owner, statement, "start", "after", main)
-            if index == len(body) - 1:
-                after = self._merged(owner, statement, "end", "after", main)
-                if index == 0 and documented and starts:
-                    after = self._merged3(owner, statement)
-            inner = self._statement(statement)
-            if index == len(body) - 1 and self._empties(body):
-                inner = [ast.Pass()]
-            out += before + inner + after
-        return out
+        where = {id(statement): index for index, statement in enumerate(body)}
+        changes = [c for c in self.changes if c.operation in ("replace", "remove") and id(c.node) in where]
+        runs = [(where[id(c.node)], where[id(c.last or c.node)], c) for c in changes]
+        return _Suite(self, body, owner if main else None, self._gone(runs), changes).emit(0, len(body) - 1, runs, [])
 
-    def _empties(self, body: list[ast.stmt]) -> bool:
-        return all(any(c.operation == "remove" for c in self.by_node.get(id(s), ())) for s in body)
-
-    def _merged(self, owner: ast.AST, statement: ast.AST, at: str, beside: str, main: bool) -> list[ast.stmt]:
-        """Two operations that put code at one place: manifest order."""
-        found = [c for c in self.changes if (c.node is statement and c.operation == beside) or (main and c.node is owner and c.operation == at)]
-        return [s for c in found for s in ast.parse(c.code).body]
-
-    def _merged3(self, owner: ast.AST, statement: ast.AST) -> list[ast.stmt]:
-        found = [
-            c for c in self.changes if (c.node is statement and c.operation == "after") or (c.node is owner and c.operation in ("start", "end"))
-        ]
-        return [s for c in found for s in ast.parse(c.code).body]
-
-    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
-        inner: list[ast.stmt] = [self._plain(node)]
-        found = self._of(node, "replace", "remove")
-        kept = [c for c in found if HOLD in c.code]
-        for change in [*[c for c in found if c not in kept], *reversed(kept)]:  # the first one that keeps stands outermost
-            if change.operation == "remove":
-                inner = []
-            else:
-                inner = _filled(ast.parse(change.code).body, inner)
-        return inner
+    def _gone(self, runs: list[Run]) -> set[int]:
+        return {index for first, last, c in runs if c.operation == "remove" for index in range(first, last + 1)}
 
     def _plain(self, node: Any) -> Any:
         """A copy of a node with everything inside it changed."""
@@ -133,6 +95,80 @@ class Oracle:
         for change in [*[c for c in found if c not in kept], *reversed(kept)]:
             made = _Fill(made).visit(ast.parse(change.code, mode="eval").body)
         return made
+
+
+Run = tuple[int, int, Change]
+"""First and last index of the statements that a change replaces or removes."""
+
+
+@dataclass
+class _Suite:
+    """One statement list: `owner` is what `start` and `end` speak of, `gone` are the removed statements, `runs` the changes of
+    whole statements.
+    """
+
+    oracle: Oracle
+    body: list[ast.stmt]
+    owner: ast.AST | None
+    gone: set[int]
+    runs: list[Change]
+
+    def emit(self, low: int, high: int, runs: list[Run], chain: list[Change]) -> list[ast.stmt]:
+        """Statements `low` to `high`, which the changes of `chain` keep, the outermost one first."""
+        out: list[ast.stmt] = []
+        index = low
+        while index <= high:
+            here = [run for run in runs if run[0] == index]
+            top = min(here, key=self._rank, default=None)
+            stop = top[1] if top else index
+            out += self._beside(index, "before", chain, edge=index == low)
+            if top:
+                out += self._changed(top, [run for run in runs if run is not top and run[1] <= stop and run[0] >= index], chain)
+            else:
+                out.append(self.oracle._plain(self.body[index]))
+            out += self._beside(stop, "after", chain, edge=stop == high)
+            index = stop + 1
+        return out
+
+    def _rank(self, run: Run) -> tuple[int, bool, int]:
+        """The outermost run first: the longest; of equal ones the first that keeps."""
+        return (-run[1], HOLD not in run[2].code, self.oracle.changes.index(run[2]))
+
+    def _changed(self, run: Run, inner: list[Run], chain: list[Change]) -> list[ast.stmt]:
+        first, last, change = run
+        if change.operation == "remove":
+            # of a suite that is emptied the last statement becomes `pass`
+            return [ast.Pass()] if len(self.gone) == len(self.body) and last == len(self.body) - 1 else []
+        return _filled(ast.parse(change.code).body, self.emit(first, last, inner, [*chain, change]))
+
+    def _beside(self, index: int, place: str, chain: list[Change], *, edge: bool) -> list[ast.stmt]:
+        """What is put beside a statement, in manifest order.
+
+        At the edge of a run only what is nested in the change that keeps the run stands in it; all else stands outside.
+        """
+        around = chain[-1] if chain else None
+        found = [c for c in self.oracle.changes if self._is_beside(c, index, place)]
+        parents = [c.parent if c.parent in self.runs else None for c in found]  # further out is as good as not nested
+        found = [c for c, p in zip(found, parents, strict=True) if (p is around if edge else p is None or p in chain)]
+        return [statement for c in found for statement in ast.parse(c.code).body]
+
+    def _is_beside(self, change: Change, index: int, place: str) -> bool:
+        if change.operation == place:
+            return (change.last or change.node) is self.body[index] if place == "after" else change.node is self.body[index]
+        if change.node is not self.owner or self.owner is None:
+            return False
+        if change.operation == "start":
+            return index == 0 and place == ("after" if self._documented() else "before")
+        return change.operation == "end" and index == len(self.body) - 1 and place == "after"
+
+    def _documented(self) -> bool:
+        first = self.body[0]
+        return (
+            isinstance(self.owner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            and isinstance(first, ast.Expr)
+            and isinstance(first.value, ast.Constant)
+            and isinstance(first.value.value, str)
+        )
 
 
 class _Fill(ast.NodeTransformer):
