@@ -96,8 +96,6 @@ def _delta_name(builder: Builder, name: str, where: Position) -> None:
         wrong = "begins or ends with a blank"
     elif "\n" in name or "\t" in name:
         wrong = "is not one line"
-    elif not name.isprintable():  # a carriage return or NUL ends a comment; others cannot be told apart by eye
-        wrong = "holds a character that cannot be printed"
     elif "#" in name:
         wrong = "holds a `#`"
     elif _NUMBERED.search(name):
