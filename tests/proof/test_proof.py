@@ -29,10 +29,10 @@ def _memory() -> Iterator[None]:
 def test_deltas_are_drawn_the_same_again_and_each_applies_once(tmp_path):
     made = engine(tmp_path)
     symbol = made.symbol(BAKE)
-    drawn = [sample(random.Random(f"1:{n}"), made, symbol) for n in range(60)]
-    assert drawn == [sample(random.Random(f"1:{n}"), made, symbol) for n in range(60)]
+    drawn = [sample(random.Random(f"1:{n}"), made, symbol) for n in range(40)]
+    assert drawn == [sample(random.Random(f"1:{n}"), made, symbol) for n in range(40)]
     found = [d for d in drawn if d is not None]
-    assert len(found) > 50
+    assert len(found) > 35
     assert {d.operation for d in found} == set(OPERATIONS)
     assert any("..." in d.yaml for d in found)
     lines = symbol.data.decode().split("\n")
@@ -44,12 +44,12 @@ def test_deltas_are_drawn_the_same_again_and_each_applies_once(tmp_path):
 
 def test_every_delta_on_the_invented_release_is_placed_or_shown(tmp_path):
     prover = Prover(engine(tmp_path), seed=5)
-    cases = [prover.prove(Run(n, BAKE, "2.0")) for n in range(60)]
+    cases = [prover.prove(Run(n, BAKE, "2.0")) for n in range(40)]
     judged = [c for c in cases if c.sample is not None]
-    assert len(judged) > 50
+    assert len(judged) > 35
     assert not [c for c in judged if c.misplaced]
     silent = [c for c in judged if c.status in ("clean", "unchanged")]
-    assert len(silent) > 10
+    assert len(silent) > 6
     assert all(c.verdict in SAME for c in silent)
     assert {c.status for c in judged} >= {"clean", "review"}
 

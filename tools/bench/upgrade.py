@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from afd_patchkit.api import load_project, regen
@@ -15,6 +17,7 @@ from afd_patchkit.rebase.api import upgrade
 from afd_patchkit.rebase.model import EntryResult, UpgradeResult
 from afd_patchkit.upstream.settings import SourceOptions
 from tools.bench.synthetic import PER_FILE, make_project
+from tools.proof_judge import dedent
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "0.28.0"
@@ -39,10 +42,11 @@ def whole_project(runs: int) -> None:
     """The whole project to one new release, warm: the command, and the peers on the functions that changed."""
     command = [sys.executable, "-m", "afd_patchkit", "--project", str(ROOT), "upgrade", "--vllm", RELEASE]
     _command(command)
-    ours = statistics.median(_timed(lambda: _command(command)) for _ in range(runs))
+    times = [timed(lambda: _command(command)) for _ in range(runs)]
+    ours = Took(statistics.median(t.wall for t in times), statistics.median(t.cpu for t in times))
     result = upgrade(load_project(ROOT), pin_overrides={"vllm": RELEASE})
     changed = triples(result.entries)
-    print(f"warm upgrade --vllm {RELEASE}, {len(result.entries)} entries: {ours:.2f} s (median of {runs})")
+    print(f"warm upgrade --vllm {RELEASE}, {len(result.entries)} entries: {ours.wall:.2f} s, processor {ours.cpu:.2f} s (median of {runs})")
     peers(changed, "the functions that changed", ours)
 
 
@@ -52,10 +56,20 @@ def _command(command: Sequence[str]) -> None:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
 
 
-def _timed(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
+@dataclass(frozen=True)
+class Took:
+    """Seconds that some work took: wall time, and processor time with that of finished child processes."""
+
+    wall: float
+    cpu: float
+
+
+def timed(work: Callable[[], object]) -> Took:
+    """Do it and say how long it took."""
+    started, before = time.perf_counter(), os.times()
     work()
-    return time.perf_counter() - started
+    after = os.times()
+    return Took(time.perf_counter() - started, sum(after[:4]) - sum(before[:4]))
 
 
 # ---- the peers ----------------------------------------------------------------------------------------------------
@@ -65,27 +79,27 @@ Triple = tuple[str, str, str]
 
 
 def triples(entries: Sequence[EntryResult]) -> list[Triple]:
-    """Old upstream, generated and new upstream text of each entry that changed."""
+    """Old upstream, generated and new upstream text of each copy that changed, all without indentation."""
     return [
-        (e.base, e.ours_old, e.new) for e in entries if e.base and e.ours_old and e.new and e.base != e.new and e.kind != "owned"
+        (dedent(e.base), dedent(e.ours_old), dedent(e.new))
+        for e in entries
+        if e.base and e.ours_old and e.new and e.base != e.new and e.kind in ("copy", "backport")
     ]
 
 
-def peers(changed: Sequence[Triple], what: str, ours: float, entries: int = 1) -> None:
-    """Time both peers on the triples and print their ratios to `ours` (seconds, for as many `entries`)."""
+def peers(changed: Sequence[Triple], what: str, ours: Took) -> None:
+    """Time both peers on the triples, one process for each, and print how `ours` compares (processor time, too)."""
     if not changed:
         print(f"  nothing changed in {what}")
         return
     with tempfile.TemporaryDirectory() as folder:
         prepared = [_prepare(Path(folder), number, triple) for number, triple in enumerate(changed)]
         for name, peer in (("git merge-file", _merge_file), ("patch", _patch)):
-            applied = sum(peer(path) for path in prepared)
-            took = _timed(lambda peer=peer: [peer(path) for path in prepared])  # type: ignore[misc]
-            per_entry = took / len(prepared)
-            ratio = ours / entries / per_entry if entries > 1 else ours / took
+            applied: list[bool] = []
+            took = timed(lambda peer=peer, applied=applied: applied.extend(peer(path) for path in prepared))  # type: ignore[misc]
             print(
-                f"  {name} on {what} ({len(prepared)}): {per_entry * 1000:.1f} ms each, without a conflict {applied}; "
-                f"ours / {name}: {ratio:.1f}"
+                f"  {name} on {what}: {took.wall / len(prepared) * 1000:.1f} ms each, {sum(applied)} of {len(applied)} without a conflict; "
+                f"ours / {name}: {ours.wall / took.wall:.1f} (processor {ours.cpu / max(took.cpu, 0.01):.1f})"
             )
 
 
@@ -129,8 +143,8 @@ def invented(source: Path, target: Path, count: int) -> None:
         there.write_text(text, encoding="utf-8")
 
 
-def upgraded(folder: Path, count: int) -> tuple[UpgradeResult, float]:
-    """A synthetic project of `count` entries, upgraded in this process; with the seconds it took."""
+def upgraded(folder: Path, count: int) -> tuple[UpgradeResult, Took]:
+    """A synthetic project of `count` entries, upgraded in this process; with what it took."""
     root, source = make_project(folder, count)
     target = folder / "new"
     invented(source, target, count)
@@ -139,19 +153,23 @@ def upgraded(folder: Path, count: int) -> tuple[UpgradeResult, float]:
     report = regen(project, options=options, jobs=1)
     assert report.exit_code == 0, report.findings[:3]
     both = SourceOptions(sources={"acme@1.0": source, "acme@1.1": target}, offline=True, cache_dir=folder / "cache")
-    started = time.perf_counter()
-    result = upgrade(project, pin_overrides={"acme": "1.1"}, options=both)
-    return result, time.perf_counter() - started
+    results: list[UpgradeResult] = []
+    took = timed(lambda: results.append(upgrade(project, pin_overrides={"acme": "1.1"}, options=both)))
+    return results[0], took
 
 
 def by_entries() -> None:
-    """Wall time per entry on synthetic projects, against the peers on the same functions."""
-    print("entries  upgrade    per entry  unchanged  clean  review")
+    """Time per entry on synthetic projects, against the peers on the same functions."""
+    print("entries  upgrade    per entry  processor  unchanged  clean  review")
     for count in (100, 300, 1_000, 3_000):
         with tempfile.TemporaryDirectory() as folder:
             result, took = upgraded(Path(folder), count)
             assert len(result.entries) == count, result.findings[:3]
             counts = [result.count(s) for s in ("unchanged", "clean", "review")]
-            print(f"{count:7,}  {took:7.2f} s  {took / count * 1000:6.2f} ms  {counts[0]:9,}  {counts[1]:5,}  {counts[2]:6,}", flush=True)
+            each = [seconds / count * 1000 for seconds in (took.wall, took.cpu)]
+            print(
+                f"{count:7,}  {took.wall:7.2f} s  {each[0]:6.2f} ms  {each[1]:6.2f} ms  {counts[0]:9,}  {counts[1]:5,}  {counts[2]:6,}",
+                flush=True,
+            )
             if count == 300:
-                peers(triples(result.entries), "the changed ones of these", took, count)
+                peers(triples(result.entries), "the changed ones of these", took)
