@@ -56,13 +56,15 @@ class Session:
         spy: the logits.
     """
 
-    def __init__(self, rank: Rank, kind: type | None = None, dbo: Dbo | None = DBO, **more: Any) -> None:
+    def __init__(
+        self, rank: Rank, kind: type | None = None, dbo: Dbo | None = DBO, capture: bool | None = None, **more: Any
+    ) -> None:
         from tests.dbo.runners import DboRunner
 
         config = make_config(MOE, dbo=dbo, dp=(rank.index, rank.size), block_size=64, **more)
         join_groups(config, rank=rank.index, size=rank.size, rendezvous=rank.folder / "groups")
         self.rank, self.named = rank, 0
-        self.runner = make_runner(config, kind or DboRunner, blocks=256)
+        self.runner = make_runner(config, kind or DboRunner, blocks=256, capture=capture)
         self.scheduler, self.spy = MiniScheduler(self.runner), LogitSpy(self.runner)
         TRACE.clear()
 

@@ -1,6 +1,6 @@
 """What the AFD plugin provides; nothing here asks an object what it can do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -168,8 +168,3 @@ class PlainHost:
     def __init__(self) -> None:
         self.metadata = PlainMetadata()
         self.control = SilentControl()
-
-
-def dp_metadata_list(stages: Sequence[Stage]) -> dict[int, DPMetadata]:
-    """What `AFDControl.send` takes."""
-    return {stage.index: stage.dp_metadata for stage in stages}

@@ -96,6 +96,17 @@ def replaying(control: AFDControl) -> Iterator[None]:
         control.is_graph_replaying = before
 
 
+@contextmanager
+def capturing(control: AFDControl, warmup: bool) -> Iterator[None]:
+    """Let the control plane say in the block that a graph is warmed up, or captured."""
+    before = control.is_warmup, control.is_graph_capturing
+    control.is_warmup, control.is_graph_capturing = warmup, not warmup
+    try:
+        yield
+    finally:
+        control.is_warmup, control.is_graph_capturing = before
+
+
 ReplayHook = Callable[[BatchExecutionDescriptor], AbstractContextManager[object]]
 
 

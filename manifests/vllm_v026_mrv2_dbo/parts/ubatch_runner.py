@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any
 
 import torch
+from afd_backports.vllm_v026_mrv2_dbo import scopes
 from afd_backports.vllm_v026_mrv2_dbo.attention import NUM_UBATCHES, ubatch_attn_groups
+from afd_backports.vllm_v026_mrv2_dbo.graph_manager import TwinGraphs, UBatchModelCudaGraphManager
 from afd_backports.vllm_v026_mrv2_dbo.host import AFDHost, PlainHost, Stage
 from afd_backports.vllm_v026_mrv2_dbo.runner import UBatchHost
 from afd_backports.vllm_v026_mrv2_dbo.ubatching import StageRun
@@ -14,8 +16,13 @@ from vllm.config import VllmConfig
 from vllm.config.compilation import CUDAGraphMode
 from vllm.forward_context import ForwardContext
 from vllm.platforms import current_platform
+from vllm.v1.worker.gpu import model_runner
+from vllm.v1.worker.gpu.cudagraph_utils import ModelCudaGraphManager
 from vllm.v1.worker.ubatch_utils import UBatchSlices
 from vllm.v1.worker.utils import AttentionGroup
+
+if TYPE_CHECKING:
+    from afd_backports.vllm_v026_mrv2_dbo.ubatch_runner import UBatchState
 
 
 class StageSupport:
@@ -24,6 +31,7 @@ class StageSupport:
     vllm_config: VllmConfig
     attn_groups: list[list[AttentionGroup]]
     stage_run: StageRun | None = None
+    staged: "UBatchState | None" = None
     _pending_finish: Callable[[], Any] | None = None
 
     def set_host(self, host: AFDHost) -> None:
@@ -69,6 +77,16 @@ class StageSupport:
         stage = Stage(index, len(ubatch_slices), part, real, context.dp_metadata)
         return {**own, **self.host.metadata.additional_kwargs(stage)}
 
+    def stage(self, state: "UBatchState", cg_mode: CUDAGraphMode, for_capture: bool) -> "UBatchState":
+        """Keep what has been prepared, when a graph is going to be replayed for it; forget it otherwise."""
+        self.staged = state if cg_mode == CUDAGraphMode.FULL and not for_capture else None
+        return state
+
+    def take_staged(self) -> "UBatchState | None":
+        """What is staged, for one replay."""
+        state, self.staged = self.staged, None
+        return state
+
     def announce(self, forward_contexts: list[ForwardContext]) -> None:
         """Tell the FFN side of the step that is about to run."""
         stages = enumerate(context.dp_metadata for context in forward_contexts)
@@ -102,3 +120,12 @@ class HostedRunner(UBatchHost):
     def make_afd_host(self) -> AFDHost:
         """The plugin's objects; called once, when the KV cache is there."""
         return PlainHost()
+
+    def graph_manager_scope(self) -> AbstractContextManager[None]:
+        """The block in which the native runner makes a graph manager that can hold twins."""
+        return scopes.graph_manager_factory(model_runner, ModelCudaGraphManager, UBatchModelCudaGraphManager)
+
+    def twin_graphs(self, cudagraph_manager: ModelCudaGraphManager | None) -> TwinGraphs:
+        """The graph manager that was made in the scope."""
+        assert isinstance(cudagraph_manager, TwinGraphs)
+        return cudagraph_manager
