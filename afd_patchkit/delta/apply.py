@@ -156,7 +156,10 @@ def _uncompilable(builder: Builder, body: Buffer) -> list[Finding]:
                 delta=edit.delta,
                 manifest=edit.where,
                 upstream=builder.file.position(edit.span.start),
-                details=tuple(f"{'>' if n == line else ' '} {rows[n - 1]}" for n in range(max(1, line - 3), min(len(rows), line + 2))),
+                details=tuple(
+                    f"{'>' if n == line else ' '} {rows[n - 1]}"
+                    for n in range(max(1, line - 3), min(len(rows), line + 2))
+                ),
                 help="Correct the delta's code, or where it goes.",
             )
         ]
@@ -196,7 +199,9 @@ def _marked(builder: Builder, body: Buffer, marker: str) -> list[Finding]:
                 delta=edit.delta if edit else None,
                 manifest=edit.where if edit else None,
                 upstream=run.file.position(run.start) if run.file else None,
-                help="Delete the comment: fences are drawn by the tool." if edit else "Set another `marker` in the settings.",
+                help="Delete the comment: fences are drawn by the tool."
+                if edit
+                else "Set another `marker` in the settings.",
             )
         )
     return found

@@ -206,5 +206,6 @@ def indent_code(text: str, indent: str) -> str:
     """Put `indent` in front of every line of emitted code but blank lines and those inside strings."""
     frozen = string_lines(text)
     return "\n".join(
-        line if not line.strip() or number in frozen else indent + line for number, line in enumerate(text.split("\n"), 1)
+        line if not line.strip() or number in frozen else indent + line
+        for number, line in enumerate(text.split("\n"), 1)
     )

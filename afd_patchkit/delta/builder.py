@@ -190,13 +190,17 @@ class Builder:
             gap = suite.gap(index) if index < len(suite.body) else None
             if gap is not None and not self.alone(suite, index):
                 self._broken.add(gap.start)
-                for number in self._inline.get(gap.start, ()):  # what has been put on this line gets lines of its own, too
-                    pieces = tuple("\n" + suite.indent if piece == "; " else piece for piece in self.edits[number].pieces)
-                    self.edits[number] = replace(self.edits[number], pieces=pieces, width=width(suite.indent))
-                self.add(delta, gap, ["\n" + suite.indent], touched=gap, group=group)
+                line = "\n" + suite.indent
+                for number in self._inline.get(gap.start, ()):  # what was put on this line gets lines of its own, too
+                    one = self.edits[number]
+                    pieces = tuple(line if piece == "; " else piece for piece in one.pieces)
+                    self.edits[number] = replace(one, pieces=pieces, width=width(suite.indent))
+                self.add(delta, gap, [line], touched=gap, group=group)
         self._lay_out_removals(suite)
 
-    def add_inline(self, delta: Delta, suite: Suite, gap: int, point: int, pieces: Sequence[Piece], touched: Span) -> None:
+    def add_inline(
+        self, delta: Delta, suite: Suite, gap: int, point: int, pieces: Sequence[Piece], touched: Span
+    ) -> None:
         """Put code between statements `gap - 1` and `gap`, which share a line; `pieces` hold the separator."""
         found = suite.gap(gap)
         assert found is not None
@@ -210,7 +214,8 @@ class Builder:
             return point
         keeps = [p.span for p in self.edits[self.parents[-1]].pieces if isinstance(p, Keep)]
         here, there = Span(point, point), Span(otherwise, otherwise)
-        return otherwise if not any(k.contains(here) for k in keeps) and any(k.contains(there) for k in keeps) else point
+        fits = any(k.contains(here) for k in keeps) or not any(k.contains(there) for k in keeps)
+        return point if fits else otherwise
 
     # ---- removal ----------------------------------------------------------------------------------------------------
 
@@ -230,7 +235,9 @@ class Builder:
             starts = [span.start, *(self.place.start(suite.body[first]) for first, _, _ in run[1:]), span.end]
             for index, (_, last, number) in enumerate(run):
                 pieces = ("pass",) if empty and last == gone[-1][1] else ()
-                self.edits[number] = replace(self.edits[number], span=Span(starts[index], starts[index + 1]), pieces=pieces)
+                self.edits[number] = replace(
+                    self.edits[number], span=Span(starts[index], starts[index + 1]), pieces=pieces
+                )
 
     def _runs(self, suite: Suite, gone: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
         """Removals that stand beside each other on one line."""
@@ -275,7 +282,12 @@ class Builder:
         for index in sorted(indices):
             if index in dropped:
                 other = self.edits[dropped[index]]
-                raise self.fail("PK210", f"{delta.name!r} and {other.delta!r} drop the same item", delta, at=items.items[index].start)
+                raise self.fail(
+                    "PK210",
+                    f"{delta.name!r} and {other.delta!r} drop the same item",
+                    delta,
+                    at=items.items[index].start,
+                )
             dropped[index] = self.add(delta, items.items[index], (), touched=touched).id
         for first, last, span in items.remove(dropped):
             for index in range(first, last + 1):  # each item's share of what goes
@@ -286,7 +298,8 @@ class Builder:
 
     def _check_quotes(self, delta: Delta, statement: ast.stmt, code: Code, span: Span) -> None:
         """Refuse in an f-string what only Python 3.12 and later can read there."""
-        around = [t for t in tokens_in(self.file, self.place.whole(statement)) if t.span.start < span.start < t.span.end]
+        found = tokens_in(self.file, self.place.whole(statement))
+        around = [t for t in found if t.span.start < span.start < t.span.end]
         if not around or around[0].kind != "string":
             return
         text = code.text.strip()
@@ -297,11 +310,11 @@ class Builder:
             held["a line break"] = "\n"
         for what, mark in held.items():
             if mark in text:
-                found = self.fail(
+                error = self.fail(
                     "PK213", f"before Python 3.12 an expression in an f-string cannot hold {what}", delta, at=span.start,
                     help="Write it in another way, or use `replace:` on the whole statement.",
-                ).findings[0]  # fmt: skip
-                raise DeltaError(replace(found, manifest=code.position))
+                )  # fmt: skip
+                raise DeltaError(replace(error.findings[0], manifest=code.position))
 
     def swapped(self) -> Iterator[tuple[int, Code]]:
         """The ids of the edits that replace expressions, and the new ones."""

@@ -22,7 +22,9 @@ def member(builder: Builder, delta: Delta) -> None:
     node = builder.symbol.node
     assert change is not None
     if not isinstance(node, ast.ClassDef):
-        raise builder.fail("PK215", f"{builder.symbol.reference} is not a class", delta, help="It works on classes only.")
+        raise builder.fail(
+            "PK215", f"{builder.symbol.reference} is not a class", delta, help="It works on classes only."
+        )
     fields = delta.field is not None
     suite = builder.place.suite(node, node.body)
     if change.add is not None:
@@ -77,7 +79,10 @@ def _add(builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, 
     if not all(_names(statement, fields=fields) for statement in added):
         takes, other = ("assignments", "member") if fields else ("functions and classes", "field")
         raise builder.fail(
-            "PK215", f"`{delta.operation}` takes {takes}", delta, help=f"Use `{other}` or `insert` for other statements."
+            "PK215",
+            f"`{delta.operation}` takes {takes}",
+            delta,
+            help=f"Use `{other}` or `insert` for other statements.",
         )
     for name in (name for statement in added for name in _names(statement, fields=fields)):
         if any(name in _names(n, fields=fields) for n in body):
@@ -112,9 +117,7 @@ def _gap(first: ast.stmt, second: ast.stmt) -> str:
     return "\n\n" if isinstance(first, Definition) or isinstance(second, Definition) else "\n"
 
 
-def _insertion_index(
-    builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, fields: bool
-) -> int:
+def _insertion_index(builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, fields: bool) -> int:
     body: Sequence[ast.stmt] = suite.body
     if change.before is not None:
         return _find(builder, delta, suite, change.before, fields=fields)[0]

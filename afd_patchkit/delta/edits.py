@@ -133,7 +133,9 @@ class Nesting:
         if not len(edit.span):
             return self.declared(edit, holder) or _inside(edit, keep.span, keep.width, block=keep.whole)
         if keep.span == edit.span and any(
-            holder.span == p.span and (p.width is not None or holder.width is None) for p in edit.pieces if isinstance(p, Keep)
+            holder.span == p.span and (p.width is not None or holder.width is None)
+            for p in edit.pieces
+            if isinstance(p, Keep)
         ):
             return holder.id < edit.id  # each keeps the other's text: the earlier delta is the outer one
         removed = not edit.pieces or edit.operation == "remove"
@@ -186,7 +188,10 @@ def _repeated(edits: Sequence[Edit], file: SourceFile) -> Iterator[tuple[Edit, E
         for other in insertions[index + 1 :]:
             if file.data[one.span.start : other.span.start].strip():
                 break
-            same = one.emitted.strip() == other.emitted.strip() and (one.width, one.parent) == (other.width, other.parent)
+            same = one.emitted.strip() == other.emitted.strip() and (one.width, one.parent) == (
+                other.width,
+                other.parent,
+            )
             if same and one.delta != other.delta:
                 yield (one, other) if one.id < other.id else (other, one)
 

@@ -112,7 +112,9 @@ def _regions(lines: list[_Line], nesting: Nesting, unsafe: frozenset[int], count
         for first, last in stretches.get(edit.id, ()):
             regions.append(_Region(edit.delta, first, last, depth, edit.id))
         if edit.id in gone and edit.id not in stretches:
-            regions.append(_Region(edit.delta, gone[edit.id], gone[edit.id] - 1, depth, edit.id, owner.delta if owner else None))
+            regions.append(
+                _Region(edit.delta, gone[edit.id], gone[edit.id] - 1, depth, edit.id, owner.delta if owner else None)
+            )
     for region in regions:
         _widen(region, unsafe, count)
     return _nest(_join(regions))

@@ -32,7 +32,8 @@ def frozen_findings(builder: Builder, deltas: Sequence[Delta]) -> Iterable[Findi
                     delta=delta.name,
                     manifest=code.position,
                     upstream=builder.file.position(builder.file.node_span(found).start),
-                    help=delta.frozen or "Keep it with `__upstream__` or `parts`, use `expr` or `call`, or say why in `frozen:`.",
+                    help=delta.frozen
+                    or "Keep it with `__upstream__` or `parts`, use `expr` or `call`, or say why in `frozen:`.",
                 )
                 break
         yield from frozen_findings(builder, delta.deltas)
@@ -95,7 +96,9 @@ def _leaves(node: ast.AST) -> int:
 def _weighs(node: ast.AST) -> bool:
     """Whether an equal piece says enough to be called a repetition."""
     if isinstance(node, ast.stmt):
-        return _leaves(node) >= _STATEMENT and not (isinstance(node, ast.Return) and (node.value is None or _plain(node.value)))
+        return _leaves(node) >= _STATEMENT and not (
+            isinstance(node, ast.Return) and (node.value is None or _plain(node.value))
+        )
     if isinstance(node, ast.Call):
         least = _BUILTIN_CALL if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS else 0
         return bool(node.args or node.keywords) and _leaves(node) >= least
@@ -133,7 +136,14 @@ def _trees(code: Code) -> list[ast.AST]:
     text = code.text.strip("\n")
     case = "match 1:\n" + "\n".join(f" {line}" for line in text.split("\n"))
     handlers = "try:\n    pass\nexcept Exception:\n    pass\n"
-    for source in (f"({text.strip()}\n)", text, f"if 1:\n    pass\n{text}", f"try:\n    pass\n{text}", handlers + text, case):
+    for source in (
+        f"({text.strip()}\n)",
+        text,
+        f"if 1:\n    pass\n{text}",
+        f"try:\n    pass\n{text}",
+        handlers + text,
+        case,
+    ):
         try:
             return [ast.parse(source)]
         except SyntaxError:

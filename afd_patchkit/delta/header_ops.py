@@ -16,7 +16,9 @@ from afd_patchkit.source.tokens import significant, tokens_in
 def _function(builder: Builder, delta: Delta) -> FunctionNode:
     node = builder.symbol.node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        raise builder.fail("PK215", f"{builder.symbol.reference} is not a function", delta, help="It works on functions only.")
+        raise builder.fail(
+            "PK215", f"{builder.symbol.reference} is not a function", delta, help="It works on functions only."
+        )
     return node
 
 
@@ -36,7 +38,11 @@ def parameter(builder: Builder, delta: Delta) -> None:
         if name is not None and name not in names:
             there = ", ".join(n for n in names if n.isidentifier()) or "none"
             raise builder.fail(
-                "PK219", f"{builder.symbol.reference} has no parameter {name!r}", delta, at=items.open, help=f"It has: {there}."
+                "PK219",
+                f"{builder.symbol.reference} has no parameter {name!r}",
+                delta,
+                at=items.open,
+                help=f"It has: {there}.",
             )
     if change.remove is not None:
         index = names.index(change.remove)
@@ -71,9 +77,7 @@ def _text(items: CommaList, index: int) -> str:
     return items.file.slice(items.items[index])
 
 
-def _add(
-    builder: Builder, delta: Delta, change: ParameterChange, there: Parameters, touched: Span
-) -> None:
+def _add(builder: Builder, delta: Delta, change: ParameterChange, there: Parameters, touched: Span) -> None:
     assert change.add is not None
     items, names = there.items, there.names
     text = change.add.text.strip()
@@ -177,7 +181,12 @@ def decorator(builder: Builder, delta: Delta) -> None:
     node = builder.symbol.node
     assert change is not None
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        raise builder.fail("PK215", f"{builder.symbol.reference} takes no decorators", delta, help="Only functions and classes have any.")
+        raise builder.fail(
+            "PK215",
+            f"{builder.symbol.reference} takes no decorators",
+            delta,
+            help="Only functions and classes have any.",
+        )
     indent = builder.symbol.indent
     if change.add is not None:
         point = _decorator_point(builder, delta, node, change.before, change.after)

@@ -109,11 +109,16 @@ def _block(builder: Builder, delta: Delta) -> tuple[ast.AST, Sequence[ast.stmt]]
     if within is None:
         if windows is not None:
             raise builder.fail(
-                "PK215", "`at` in a nested delta needs `within`", delta, help="Say which block: give `within`, or use `before`/`after`."
+                "PK215",
+                "`at` in a nested delta needs `within`",
+                delta,
+                help="Say which block: give `within`, or use `before`/`after`.",
             )
         node = builder.symbol.node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            raise builder.fail("PK215", f"{builder.symbol.reference} has no body", delta, help="`at` needs a function or class.")
+            raise builder.fail(
+                "PK215", f"{builder.symbol.reference} has no body", delta, help="`at` needs a function or class."
+            )
         return node, node.body
     if isinstance(within, ClauseOf):
         clause = select_clause(within, builder.symbol, entry=builder.entry, delta=delta.name, windows=windows)
@@ -272,7 +277,9 @@ def remove(builder: Builder, delta: Delta) -> None:
     assert delta.remove is not None
     for match in builder.statements(delta, delta.remove):
         assert match.body is not None
-        builder.remove(delta, builder.place.suite(match.owner, match.body), match.index, match.index + len(match.nodes) - 1)
+        builder.remove(
+            delta, builder.place.suite(match.owner, match.body), match.index, match.index + len(match.nodes) - 1
+        )
 
 
 # ---- expr -----------------------------------------------------------------------------------------------------------

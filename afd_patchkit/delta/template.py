@@ -289,7 +289,9 @@ def _line(text: str) -> str:
 
 def _indent_at(file: SourceFile, offset: int) -> str:
     start = file.starts[file.line_of(offset) - 1]
-    line = file.data[start : file.starts[file.line_of(offset)] if file.line_of(offset) < len(file.starts) else None].decode()
+    line = file.data[
+        start : file.starts[file.line_of(offset)] if file.line_of(offset) < len(file.starts) else None
+    ].decode()
     return line[: len(line) - len(line.lstrip(" \t\f"))].rpartition("\f")[2]
 
 
@@ -305,7 +307,9 @@ def _expression(code: Code) -> ast.Expression:
             finding(
                 "PK020",
                 f"delta code is not an expression: {error.msg}",
-                manifest=code.at(min(max(1, error.lineno or 1), code.text.count("\n") + 1), max(1, (error.offset or 2) - 1)),
+                manifest=code.at(
+                    min(max(1, error.lineno or 1), code.text.count("\n") + 1), max(1, (error.offset or 2) - 1)
+                ),
                 help="Write one expression.",
             )
         ) from error

@@ -16,7 +16,9 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, ast.AST):
-        return all(same(getattr(one, name, None), getattr(other, name, None)) for name in one._fields if name not in _IGNORED)
+        return all(
+            same(getattr(one, name, None), getattr(other, name, None)) for name in one._fields if name not in _IGNORED
+        )
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same, one, other))
     return repr(one) == repr(other)  # `1 == True` and `0.0 == -0.0`, but they are not the same code

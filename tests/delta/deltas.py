@@ -92,7 +92,9 @@ def check(case: Case) -> None:
     assert tuple(f.code for f in applied.findings) == case.findings
 
 
-def refused(upstream: str | bytes, deltas: str, *, symbol: str = "f", donors: Mapping[str, str] | None = None) -> Finding:
+def refused(
+    upstream: str | bytes, deltas: str, *, symbol: str = "f", donors: Mapping[str, str] | None = None
+) -> Finding:
     """The one finding that deltas are refused with."""
     with pytest.raises(PatchkitError) as caught:
         apply(upstream, deltas, symbol=symbol, donors=donors)
@@ -117,7 +119,9 @@ def undo(applied: Applied, indent: str = "") -> bytes:
         for number in range(first, last + 1):
             span = symbol.file.line_span(number, number)
             upstream.append(data[span.start : span.end].removesuffix(b"\n").decode())
-            touched.append(any(_touches(e.span.start, e.span.end, span.start, span.end, data, e.emitted) for e in applied.edits))
+            touched.append(
+                any(_touches(e.span.start, e.span.end, span.start, span.end, data, e.emitted) for e in applied.edits)
+            )
     touched = _widened(applied, touched)
     forms = [_forms(line, symbol.indent, indent) for line in upstream]
     assert _fits(forms, touched, outside), "\n".join(outside)

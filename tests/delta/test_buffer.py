@@ -23,7 +23,11 @@ def origins(buffer: Buffer) -> list[tuple[str, int | None]]:
 
 
 def test_lines_are_cut_at_line_ends():
-    assert [[run.text for run in line] for line in whole().split_lines()] == [["a = 1\n"], ["    b = 'é'  # ö\n"], ["\tc\n"]]
+    assert [[run.text for run in line] for line in whole().split_lines()] == [
+        ["a = 1\n"],
+        ["    b = 'é'  # ö\n"],
+        ["\tc\n"],
+    ]
     assert [upstream_line(line) for line in whole().split_lines()] == [(FILE, 1), (FILE, 2), (FILE, 3)]
     assert Buffer().split_lines() == []
 

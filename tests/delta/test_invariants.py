@@ -30,7 +30,18 @@ from afd_patchkit.source.tokens import unsafe_boundaries
 from tests.delta.deltas import ENTRY, MARKER, undo
 from tests.delta.tree_oracle import Change, Oracle, dump
 
-MODULES = ["textwrap", "shutil", "heapq", "json/decoder", "asyncio/base_events", "dataclasses", "pathlib", "tempfile", "ast", "zipfile"]
+MODULES = [
+    "textwrap",
+    "shutil",
+    "heapq",
+    "json/decoder",
+    "asyncio/base_events",
+    "dataclasses",
+    "pathlib",
+    "tempfile",
+    "ast",
+    "zipfile",
+]
 
 ODD = r'''
 def semicolons(x): a = x; b = a + 1; return a, b  # three
@@ -172,7 +183,11 @@ def _functions(file: SourceFile) -> list[Symbol]:
     found: list[Symbol] = []
     for definition in definitions(file):
         node = definition.node
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno and node.end_lineno - node.lineno < 60:
+        if (
+            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and node.end_lineno
+            and node.end_lineno - node.lineno < 60
+        ):
             try:
                 found.append(find_symbol(file, ".".join([*(c.name for c in definition.classes), definition.name])))
             except PatchkitError:
@@ -230,7 +245,11 @@ EXPRESSIONS = [
 def nodes_of(symbol: Symbol) -> tuple[list[ast.stmt], list[ast.expr]]:
     """The statements and expressions inside a function."""
     statements = [n for n in ast.walk(symbol.node) if isinstance(n, ast.stmt) and n is not symbol.node]
-    expressions = [n for n in ast.walk(symbol.node) if isinstance(n, ast.expr) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load)]
+    expressions = [
+        n
+        for n in ast.walk(symbol.node)
+        if isinstance(n, ast.expr) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load)
+    ]
     return statements, expressions
 
 
@@ -254,7 +273,32 @@ def made(draw: st.DrawFn, symbol: Symbol, number: int, window: Window | None = N
         held = [n for statement in window.body[window.start : window.stop] for n in ast.walk(statement)]
         statements = [n for n in statements if n in held]
         expressions = [n for n in expressions if n in held]
-    operation = draw(st.sampled_from(["before", "after", "before", "after", "start", "end", "replace", "wrap", "wrap", "remove", "expr", "expr", "set", "callee", "else", "first", "run", "run wrap", "run wrap", "run remove"]))
+    operation = draw(
+        st.sampled_from(
+            [
+                "before",
+                "after",
+                "before",
+                "after",
+                "start",
+                "end",
+                "replace",
+                "wrap",
+                "wrap",
+                "remove",
+                "expr",
+                "expr",
+                "set",
+                "callee",
+                "else",
+                "first",
+                "run",
+                "run wrap",
+                "run wrap",
+                "run remove",
+            ]
+        )
+    )
 
     def delta(**fields: object) -> Delta:
         return Delta.model_validate({"name": f"delta {number}", **fields})
@@ -330,7 +374,9 @@ def runs(draw: st.DrawFn, symbol: Symbol, number: int, operation: str, word: str
     run = Range.model_validate({"from": ends[0][0], "to": ends[1][0]})  # type: ignore[index]
     for nth in range(1, 9):
         with contextlib.suppress(DeltaError):
-            (match,) = find_ranges(run, symbol, nth=nth, entry=ENTRY, delta="d", windows=None if window is None else [window])
+            (match,) = find_ranges(
+                run, symbol, nth=nth, entry=ENTRY, delta="d", windows=None if window is None else [window]
+            )
             if match.nodes == tuple(body[first : last + 1]):
                 break
     else:
@@ -347,7 +393,9 @@ def runs(draw: st.DrawFn, symbol: Symbol, number: int, operation: str, word: str
         inner = (draw(made(symbol, number + 100, inside_)),)
         inner[0].change.parent = change
     nested_ = tuple(m.delta for m in inner)
-    return Made(Delta.model_validate({**fields, "replace": run, "with": code(text), "deltas": nested_}), change, word, inner)
+    return Made(
+        Delta.model_validate({**fields, "replace": run, "with": code(text), "deltas": nested_}), change, word, inner
+    )
 
 
 @st.composite
@@ -409,7 +457,11 @@ def attempt(symbol: Symbol, deltas: list[Made]):
 
 def assert_smallest(applied: Applied) -> None:
     """Every fence begins and ends with a line that an edit touches (or that no comment can be parted from)."""
-    lines = [line for line in applied.buffer.split_lines() if not any(run.label == "fence" and run.text.strip() for run in line)]
+    lines = [
+        line
+        for line in applied.buffer.split_lines()
+        if not any(run.label == "fence" and run.text.strip() for run in line)
+    ]
     plain = Text("".join(run.text for line in lines for run in line).encode())
     glued = unsafe_boundaries(plain, 1, plain.line_count)
     for fence in applied.fences:
@@ -443,7 +495,10 @@ def test_any_deltas_on_any_function(job):
 def test_order_matters_only_at_one_place(job, random):
     symbol, deltas = job
     everything = [m.change for one in deltas for m in one.all()]
-    assume(len({id(c.node) for c in everything} | {id(c.last) for c in everything if c.last}) == sum(1 + bool(c.last) for c in everything))
+    assume(
+        len({id(c.node) for c in everything} | {id(c.last) for c in everything if c.last})
+        == sum(1 + bool(c.last) for c in everything)
+    )
     assume(not any(c.operation in ("start", "end") for c in everything))  # beside the first or last statement's
     first = attempt(symbol, deltas)
     shuffled = list(deltas)
@@ -477,5 +532,9 @@ def test_hash_seeds_change_nothing():
     results = set()
     for seed in ("0", "1", "4711"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-        results.add(subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True).stdout)
+        results.add(
+            subprocess.run(
+                [sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True
+            ).stdout
+        )
     assert len(results) == 1

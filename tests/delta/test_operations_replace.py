@@ -124,6 +124,35 @@ def f(self, x):
         ''',
     ),
     Case(
+        "each of several ranges",
+        """
+        def f(x):
+            a()
+            b()
+            if x:
+                a()
+                c()
+                b()
+        """,
+        """
+        - name: d
+          replace: {from: "a()", to: "b()"}
+          count: 2
+          with: |
+            p()
+        """,
+        """
+        def f(x):
+            # ### PATCH START: d (1/2)
+            p()
+            # ### PATCH END: d (1/2)
+            if x:
+                # ### PATCH START: d (2/2)
+                p()
+                # ### PATCH END: d (2/2)
+        """,
+    ),
+    Case(
         "a wrapped range: its comments and blank lines move with it",
         """
         def f(self, x):

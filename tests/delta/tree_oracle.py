@@ -123,7 +123,9 @@ class _Suite:
             stop = top[1] if top else index
             out += self._beside(index, "before", chain, edge=index == low)
             if top:
-                out += self._changed(top, [run for run in runs if run is not top and run[1] <= stop and run[0] >= index], chain)
+                out += self._changed(
+                    top, [run for run in runs if run is not top and run[1] <= stop and run[0] >= index], chain
+                )
             else:
                 out.append(self.oracle._plain(self.body[index]))
             out += self._beside(stop, "after", chain, edge=stop == high)
@@ -154,7 +156,11 @@ class _Suite:
 
     def _is_beside(self, change: Change, index: int, place: str) -> bool:
         if change.operation == place:
-            return (change.last or change.node) is self.body[index] if place == "after" else change.node is self.body[index]
+            return (
+                (change.last or change.node) is self.body[index]
+                if place == "after"
+                else change.node is self.body[index]
+            )
         if change.node is not self.owner or self.owner is None:
             return False
         if change.operation == "start":
