@@ -1,0 +1,45 @@
+"""Cases that `tools/proof` found: placed without a word, and the judge saw another statement there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .world import World, codes
+
+BASE = '''
+def f(self, batch):
+    """Run a batch."""
+    self.check(batch)
+    self.run(batch)
+    return batch
+'''
+
+DELTA = """
+- name: log
+  at: start
+  insert: |
+    self.log(batch)
+"""
+
+
+@pytest.mark.parametrize("text", [True, False], ids=["text", "digests"])
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param(BASE.replace("    self.check(batch)\n", "    self.open(batch)\n    self.check(batch)\n"), id="added"),
+        pytest.param(BASE.replace("    self.check(batch)\n", ""), id="removed"),
+        pytest.param(BASE.replace("    self.check(batch)\n", "    self.check(batch, strict=True)\n"), id="changed"),
+    ],
+)
+def test_the_first_statement_behind_the_docstring_is_a_neighbour_of_start(tmp_path: Path, new: str, text: bool) -> None:
+    """Invariant 5: the next sibling of what stands at the start is another statement now, so there is a finding."""
+    world = World(tmp_path)
+    world.release("1.0", {"engine": BASE})
+    world.release("2.0", {"engine": new})
+    world.deltas(DELTA)
+    world.regen()
+    (entry,) = world.upgrade(old="1.0" if text else None).entries
+    assert entry.status == "review"
+    assert codes(entry) & {"PK510", "PK512"}
