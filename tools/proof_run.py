@@ -6,6 +6,7 @@ import argparse
 import ast
 import multiprocessing
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from afd_patchkit.errors import PatchkitError
 from afd_patchkit.rebase.model import DeltaResult, EntryResult
 from afd_patchkit.source.locate import Symbol
 from tools.proof_deltas import OPERATIONS, Sample, elided, sample
@@ -294,7 +296,16 @@ def report(cases: Sequence[Case], seed: int) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the proof."""
+    """Run the proof; an upstream that cannot be had is exit code 3."""
+    try:
+        return _main(arguments)
+    except PatchkitError as error:
+        for said in error.findings:
+            print(f"{said.code}: {said.message}", *said.details, sep="\n  ", file=sys.stderr)
+        return error.exit_code
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="tools/proof", description=__doc__)
     parser.add_argument("--count", type=int, default=2000, help="number of deltas (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other deltas")
