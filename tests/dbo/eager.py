@@ -27,7 +27,11 @@ DBO = Dbo()
 
 
 class OwnError(Exception):
-    """What the tests let fail."""
+    """What the tests let fail; it knows when."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.since = time.monotonic()
 
 
 def play_off_and_on(rank: Rank, scenarios: Mapping[str, Scenario]) -> dict[str, tuple[Outcome, Outcome]]:
@@ -240,11 +244,10 @@ class Disturbed:
     """What came of a fault.
 
     Attributes:
-        error: type of what the caller got.
-        soon: whether within a second.
-        done: steps of exchanges that were begun after the failure.
+        error: what the caller got.
+        soon: whether within a second after it was raised.
         retried: the logits of the same step, run again.
-        tokens: tokens of all requests after that.
+        ubatches: those of that step.
     """
 
     error: str
@@ -259,15 +262,12 @@ def disturb(rank: Rank, names: list[str]) -> dict[str, Disturbed]:
     for name in names:
         session.add()
         session.steps(2)
-        begin = time.monotonic()
-        error: BaseException | None = None
+        kind, took = "nothing", 0.0
         with faults()[name](session):
             try:
                 session.scheduler.step()
-            except BaseException as caught:
-                error = caught
-        took = time.monotonic() - begin
-        kind, error = repr(error), None
+            except OwnError as error:
+                kind, took = repr(error), time.monotonic() - error.since
         clean()
         TRACE.clear()
         retried = session.steps(1)
