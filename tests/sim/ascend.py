@@ -147,7 +147,7 @@ def set_platform() -> None:
     class SimNPUPlatform(SimMembers, NPUPlatform):  # type: ignore[misc]
         """Decides as vllm-ascend does; streams, memory and collectives are simulated."""
 
-    vllm.platforms._current_platform = SimNPUPlatform()
+    vllm.platforms._current_platform = SimNPUPlatform()  # type: ignore[assignment]
 
 
 def patch() -> None:

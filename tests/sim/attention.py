@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from vllm.v1.attention.backend import AttentionBackend, AttentionCGSupport, AttentionImpl, AttentionMetadataBuilder
+from vllm.v1.attention.backend import (
+    AttentionBackend,
+    AttentionCGSupport,
+    AttentionImpl,
+    AttentionMetadata,
+    AttentionMetadataBuilder,
+)
 
 
 @dataclass
-class SimMetadata:
+class SimMetadata(AttentionMetadata):
     """What the attention of one step needs; tensors of the batch, not copies."""
 
     num_actual_tokens: int

@@ -110,7 +110,7 @@ def unsliced_slots(rank: int) -> AbstractContextManager[None]:
             both = min(slots.shape[-1], first[0].shape[-1])
             slots = slots.clone()
             slots[:, :both] = first[0][:, :both]
-        return prepare(self, batch, mode, tables, slots, *args, ubatch_idx=ubatch_idx, **kwargs)
+        return prepare(self, batch, mode, tables, slots, *args, ubatch_idx=ubatch_idx, **kwargs)  # type: ignore[call-arg]
 
     return replaced(DefaultModelState, "prepare_attn", prepared)
 

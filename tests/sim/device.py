@@ -70,7 +70,7 @@ def _memory(*args: Any, **kwargs: Any) -> tuple[int, int]:
 
 
 def _set_stream(stream: streams.Stream) -> None:
-    torch.cuda.set_stream(stream)  # what vLLM made of it
+    torch.cuda.set_stream(stream)  # type: ignore[arg-type]  # as vLLM has wrapped it
 
 
 def _synchronize(*args: Any, **kwargs: Any) -> None:

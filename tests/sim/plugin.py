@@ -35,13 +35,14 @@ def adapt() -> None:
 
     Modules that have not been imported yet take the new value from where it is defined.
     """
+    import torch
     from vllm.triton_utils import tl
     from vllm.utils import torch_utils
     from vllm.v1.sample.ops import topk_topp_sampler
     from vllm.v1.worker.gpu.sample import gumbel
 
-    def same_memory(tensor: object) -> object:
-        return tensor
+    def same_memory(cpu_tensor: torch.Tensor) -> torch.Tensor:
+        return cpu_tensor
 
     torch_utils.get_accelerator_view_from_cpu_tensor = same_memory
     if "vllm.v1.worker.gpu.buffer_utils" in sys.modules:

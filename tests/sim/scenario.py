@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +102,8 @@ def play(rank: Rank, scenario: Scenario, runner_class: RunnerClass | None = None
     config = make_config(scenario.model, graphs=scenario.graphs, dbo=scenario.dbo, dp=(rank.index, size), **scenario.engine)
     join_groups(config, rank=rank.index, size=size, rendezvous=rank.folder / "groups")
     TRACE.clear()
-    with checked() if scenario.races else contextlib.nullcontext([]) as races:
+    watch: AbstractContextManager[list[Race]] = checked() if scenario.races else contextlib.nullcontext([])
+    with watch as races:
         runner = make_runner(config, runner_class)
         if rank.index in scenario.eager_ranks:
             runner.cudagraph_manager._graphs_captured = False

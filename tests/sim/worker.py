@@ -28,7 +28,7 @@ class SimWorker(gpu_worker.Worker):
             )
         gpu_worker.set_random_seed(self.model_config.seed)
         init_workspace_manager(self.device, 2)
-        self.model_runner = GPUModelRunner(self.vllm_config, self.device)
+        self.model_runner = GPUModelRunner(self.vllm_config, self.device)  # type: ignore[assignment]  # V1's by declaration
 
     def load_model(self, **kwargs: Any) -> None:
         """With weights that matter."""
