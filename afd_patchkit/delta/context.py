@@ -99,7 +99,9 @@ def surroundings(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Surrou
     anchor = next((m for m in matches if _meets(m.span, touched)), matches[0] if matches else None)
     headers = tuple(span for node in _path(symbol, touched.start) if (span := _header(place, node)))
     before = after = None
-    if anchor is not None and anchor.siblings:
+    if edit.operation == "insert" and not _named(symbol, anchor, touched):
+        before, after = _around(symbol, place, edit, touched)
+    elif anchor is not None and anchor.siblings:
         if anchor.index > 0:
             before = place.region([anchor.siblings[anchor.index - 1]])
         if anchor.end < len(anchor.siblings):
@@ -112,6 +114,38 @@ def surroundings(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Surrou
         if (span.start < touched.end or reach.contains(span)) and not (len(edit.span) and edit.span.contains(span))
     )
     return Surroundings(touched, headers, before, after, bindings, anchor)
+
+
+def _named(symbol: Symbol, anchor: Match | None, touched: Span) -> bool:
+    """Whether a pattern names what the edit touches; `at: start` and `at: end` name nothing, or the statement around."""
+    return anchor is not None and (
+        anchor.span == touched or any(symbol.file.node_span(node) == touched for node in anchor.nodes)
+    )
+
+
+def _around(symbol: Symbol, place: Place, edit: Edit, touched: Span) -> tuple[Span | None, Span | None]:
+    """The statements before and behind an insertion that goes by its place in a suite; one of them is `touched`."""
+    stack: list[ast.AST] = list(symbol.nodes)
+    while stack:
+        node = stack.pop()
+        for suite in _suites(node):
+            spans = [symbol.file.node_span(statement) for statement in suite]
+            if touched in spans:
+                index = spans.index(touched) + (edit.span.start > touched.start)
+                before = place.region([suite[index - 1]]) if index else None
+                return before, place.region([suite[index]]) if index < len(suite) else None
+            stack += suite
+    return None, None
+
+
+def _suites(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The statement lists directly below a node."""
+    for name in ("body", "orelse", "finalbody"):
+        suite = getattr(node, name, None)
+        if isinstance(suite, list) and suite:
+            yield suite
+    for clause in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield clause.body
 
 
 def edit_context(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Context:
@@ -217,12 +251,8 @@ def _path(symbol: Symbol, offset: int) -> Iterator[ast.stmt]:
 
 
 def _children(node: ast.AST) -> Iterator[ast.stmt]:
-    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
-        for child in getattr(node, name, ()):
-            if isinstance(child, ast.stmt):
-                yield child
-            elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
-                yield from child.body
+    for suite in _suites(node):
+        yield from suite
 
 
 def _header(place: Place, node: ast.stmt) -> Span | None:
