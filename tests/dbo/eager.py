@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -308,17 +309,22 @@ def fail_in_prefill(rank: Rank, fault: str) -> tuple[str, Logits]:
 
 def abort(rank: Rank) -> dict[str, Any]:
     """A run that has begun and is not finished is aborted: the model does not run; the next step does."""
+    from afd_backports.vllm_v026_mrv2_dbo import ubatch_runner as generated
+
     session = Session(rank)
     session.add()
     session.steps(1)
     ubatch_runner, seen = session.runner.ubatch_runner, {}
     native = ubatch_runner.run
+    logged: list[Any] = []
 
     def run(model: Any, model_inputs: Any, state: Any) -> Any:
         ubatch_runner.begin_capturable_run(model, model_inputs, state)
         seen["threads"] = threading.active_count()
         TRACE.clear()
-        ubatch_runner.abort()
+        with mock.patch.object(generated, "logger") as logger:
+            ubatch_runner.abort()
+            logged.extend(logger.mock_calls)
         seen["left"], seen["marks"] = threading.active_count(), len(TRACE.marks)
         ubatch_runner.abort()  # nothing to do
         return native(model, model_inputs, state)
@@ -327,7 +333,7 @@ def abort(rank: Rank) -> dict[str, Any]:
     seen["logits"] = len(session.steps(1))
     ubatch_runner.close()
     ubatch_runner.close()
-    seen["kept"] = sorted(vars(ubatch_runner))
+    seen["kept"], seen["logged"] = sorted(vars(ubatch_runner)), len(logged)
     return seen
 
 
@@ -400,6 +406,7 @@ def look(rank: Rank) -> list[dict[str, Any]]:
 
     shared = torch.zeros(64, dtype=torch.bool)
     seen: list[dict[str, Any]] = []
+    names: list[list[str]] = []
     sent: list[dict[int, list[int]]] = []
 
     class Host:
@@ -450,6 +457,14 @@ def look(rank: Rank) -> list[dict[str, Any]]:
 
     session = Session(rank, Runner)
     session.add()
+    state = session.runner.model_state
+    native = state.prepare_attn
+
+    def prepare_attn(batch: Any, *args: Any, **kwargs: Any) -> Any:
+        names.append([name.partition(":")[2] for name in batch.req_ids])
+        return native(batch, *args, **kwargs)
+
+    state.prepare_attn = prepare_attn
     with replaced(Platform, "set_additional_forward_context", staticmethod(additional)), hooked(hook):
         session.scheduler.step()
-    return [*seen, {"sent": sent}]
+    return [*seen, {"sent": sent, "requests": names}]

@@ -114,7 +114,7 @@ def test_a_prefill_fails_and_other_requests_take_its_place(undisturbed: list[Log
 
 def test_an_aborted_run_does_nothing_and_the_next_one_works() -> None:
     for seen in run_ranks(eager.abort):
-        assert seen == {"threads": 3, "left": 1, "marks": 0, "logits": 3, "kept": []}
+        assert seen == {"threads": 3, "left": 1, "marks": 0, "logits": 3, "kept": [], "logged": 0}
 
 
 def test_closing_does_not_wait_for_stages_that_never_had_a_turn() -> None:
@@ -153,4 +153,6 @@ def test_each_stage_has_a_context_of_its_own_with_all_state_in_its_additional_pa
         assert [slot // 64 for slot in second["slots"]] == [2, 2, 3, 3, 3]
         assert (first["blocks"], second["blocks"]) == ([1, 2], [2, 3])
         assert (first["lengths"], second["lengths"]) == ([3, 1], [3, 3])
-        assert told == {"sent": [{0: [4, 4], 1: [5, 5]}]}
+        assert told["sent"] == [{0: [4, 4], 1: [5, 5]}]
+        # The host completes each ubatch before its metadata is built.
+        assert told["requests"] == [["0!", "1!"], ["1!", "2!"]]
