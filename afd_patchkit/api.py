@@ -9,45 +9,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from afd_patchkit import __version__
 from afd_patchkit import lock as locks
-from afd_patchkit.compare import check_files, module_path, outline_path, stale_inputs
+from afd_patchkit.compare import check_files, locked_report, module_path, outline_path, stale_inputs
 from afd_patchkit.errors import ManifestError
 from afd_patchkit.project import Project
-from afd_patchkit.report import ModuleReport, Report
+from afd_patchkit.report import ModuleReport, Progress, Report
 from afd_patchkit.review.finding import Finding
 
 if TYPE_CHECKING:
     from afd_patchkit.upstream.settings import SourceOptions
-
-ENGINE = 3
-"""Raised whenever the same input gives other output than before."""
-
-
-class Progress(Protocol):
-    """What `regen` tells about its work."""
-
-    def start(self, total: int | None) -> None:
-        """Work on `total` modules begins."""
-
-    def advance(self, n: int) -> None:
-        """`n` more are done."""
-
-    def done(self) -> None:
-        """All are done."""
-
-
-def settings_digest(project: Project) -> str:
-    """Digest of the settings that decide output."""
-    return locks.digest(repr((project.package, project.marker, project.manifests.name)).encode())[:16]
-
-
-def current_inputs(project: Project) -> dict[str, str]:
-    """Digest of every input file."""
-    files = [p for p in project.input_files() if p != project.settings]
-    return {**locks.input_digests(project.root, files), "[settings]": settings_digest(project)}
 
 
 def regen(
@@ -98,7 +71,7 @@ def regen(
 def _stale_inventory(project: Project) -> list[Finding]:
     from afd_patchkit import inventory
 
-    return inventory.stale(project, current_inputs(project)) if inventory.path_of(project).exists() else []
+    return inventory.stale(project, locks.current_inputs(project)) if inventory.path_of(project).exists() else []
 
 
 def _hand_edits(project: Project) -> list[Finding]:
@@ -127,7 +100,7 @@ def _regen(
         recover(project.generated)
     _end_upgrade(project, check=check)
     lock = locks.load(project.lock, project.shown(project.lock))
-    inputs = current_inputs(project)
+    inputs = locks.current_inputs(project)
     if lock is not None and not full and not modules:
         quick = _shortcut(project, lock, inputs, overrides, check=check)
         if quick is not None:
@@ -175,7 +148,7 @@ def _shortcut(
     project: Project, lock: locks.Lock, inputs: Mapping[str, str], overrides: Mapping[str, str], *, check: bool
 ) -> Report | None:
     """The report when digests prove that regeneration would change nothing; None when they do not."""
-    if lock.get("engine") != ENGINE or lock.get("tool") != __version__ or lock.get("overrides") or lock.get("warnings"):
+    if lock.get("engine") != locks.ENGINE or lock.get("tool") != __version__ or lock.get("overrides") or lock.get("warnings"):
         return None  # warnings are shown on every run until a person has dealt with them
     pinned = {name: pin["version"] for name, pin in lock["pins"].items()}
     distributions = {pin["distribution"]: pin["version"] for pin in lock["pins"].values() if pin["role"] == "target"}
@@ -200,16 +173,6 @@ def locked_reports(project: Project, lock: Mapping[str, Any], findings: Sequence
         return "differs" if touched.intersection(map(project.shown, paths)) else "unchanged"
 
     return [locked_report(name, found, status(name, found)) for name, found in sorted(lock["modules"].items())]
-
-
-def locked_report(name: str, found: Mapping[str, Any], status: str | None = None) -> ModuleReport:
-    """The line of one module from its record in the lock."""
-    return ModuleReport(
-        module=name,
-        status=status or ("unchanged" if "sha256" in found else "retired"),
-        retired=tuple(f"{name}::{entry}" for entry in found.get("retired", ())),
-        **found["counts"],
-    )
 
 
 def load_project(start: Path | None = None) -> Project:

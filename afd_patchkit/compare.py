@@ -9,6 +9,7 @@ from typing import Any
 
 from afd_patchkit.lock import Lock, digest
 from afd_patchkit.project import Project
+from afd_patchkit.report import ModuleReport
 from afd_patchkit.review.finding import Finding, Position, finding
 
 
@@ -134,4 +135,14 @@ def _leftover(project: Project, path: Path) -> Finding:
         "no manifest generates this file",
         generated=Position(project.shown(path)),
         help="Delete it; `afd-patchkit regen` does. Hand-written code belongs beside the generated package.",
+    )
+
+
+def locked_report(name: str, found: Mapping[str, Any], status: str | None = None) -> ModuleReport:
+    """The line of one module from its record in the lock."""
+    return ModuleReport(
+        module=name,
+        status=status or ("unchanged" if "sha256" in found else "retired"),
+        retired=tuple(f"{name}::{entry}" for entry in found.get("retired", ())),
+        **found["counts"],
     )

@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from afd_patchkit.errors import PatchkitError
 from afd_patchkit.review.finding import Position, finding
 
+if TYPE_CHECKING:
+    from afd_patchkit.project import Project
+
 SCHEMA = 1
+ENGINE = 3
+"""Raised whenever the same input gives other output than before."""
 
 Lock = dict[str, Any]
 
@@ -78,3 +83,14 @@ def input_digests(root: Path, paths: list[Path]) -> dict[str, str]:
             continue
         found[path.relative_to(root).as_posix()] = digest(data.replace(b"\r\n", b"\n"))
     return found
+
+
+def settings_digest(project: Project) -> str:
+    """Digest of the settings that decide output."""
+    return digest(repr((project.package, project.marker, project.manifests.name)).encode())[:16]
+
+
+def current_inputs(project: Project) -> dict[str, str]:
+    """Digest of every input file."""
+    files = [p for p in project.input_files() if p != project.settings]
+    return {**input_digests(project.root, files), "[settings]": settings_digest(project)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from afd_patchkit.review.finding import Finding
 
@@ -70,3 +71,16 @@ class Report:
     def exit_code(self) -> int:
         """The most serious exit code of the findings: upstream (3), manifest (2), findings (1), none (0)."""
         return max((f.exit_code for f in self.findings), default=0)
+
+
+class Progress(Protocol):
+    """What a run tells about its work."""
+
+    def start(self, total: int | None) -> None:
+        """Work on `total` modules or entries begins."""
+
+    def advance(self, n: int) -> None:
+        """`n` more are done."""
+
+    def done(self) -> None:
+        """All are done."""

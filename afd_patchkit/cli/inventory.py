@@ -23,8 +23,8 @@ def command(session: Session) -> int:
     standard output), and nothing is checked.
     """
     from afd_patchkit import inventory
-    from afd_patchkit.api import current_inputs
     from afd_patchkit.cli.write import write_atomically
+    from afd_patchkit.lock import current_inputs
     from afd_patchkit.manifest.load import load_manifests
 
     project = session.load_project()

@@ -15,10 +15,10 @@ from afd_patchkit.errors import EXIT_USAGE, ManifestError
 from afd_patchkit.review.upgrade_render import FORMATS
 
 if TYPE_CHECKING:
-    from afd_patchkit.api import Progress
     from afd_patchkit.cli.session import Session
     from afd_patchkit.project import Project
     from afd_patchkit.rebase.model import UpgradeResult
+    from afd_patchkit.report import Progress
     from afd_patchkit.upstream.settings import SourceOptions
 
 

@@ -18,7 +18,7 @@ from afd_patchkit.review.finding import Finding, Position, finding
 from afd_patchkit.upstream.settings import SourceOptions
 
 if TYPE_CHECKING:
-    from afd_patchkit.api import Progress
+    from afd_patchkit.report import Progress
 
 
 def upgrade(

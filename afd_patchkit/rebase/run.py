@@ -10,11 +10,11 @@ from typing import Any
 
 from afd_patchkit import lock as locks
 from afd_patchkit.aliases import Alias, Scanner
-from afd_patchkit.api import Progress, current_inputs
 from afd_patchkit.assemble.module import Attempt, Retired
 from afd_patchkit.assemble.workspace import Workspace, import_packages
 from afd_patchkit.compare import stale_inputs
 from afd_patchkit.errors import PatchkitError, UpstreamError
+from afd_patchkit.lock import current_inputs
 from afd_patchkit.manifest.load import Loaded, load_manifests
 from afd_patchkit.manifest.model import Entry, Manifest, Pin
 from afd_patchkit.project import Project
@@ -24,6 +24,7 @@ from afd_patchkit.rebase.model import AliasChange, EntryResult, UpgradeResult
 from afd_patchkit.rebase.moved import Release, search
 from afd_patchkit.rebase.partners import drifted_partners, needs_retired_module
 from afd_patchkit.rebase.retire import deletions, retire_result, staying
+from afd_patchkit.report import Progress
 from afd_patchkit.review.finding import Finding, Position, finding
 from afd_patchkit.run.modules import maker_of, prefetch
 from afd_patchkit.run.pins import Opener, overridden

@@ -13,10 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from afd_patchkit.api import current_inputs
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.errors import PatchkitError
-from afd_patchkit.lock import digest
+from afd_patchkit.lock import current_inputs, digest
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
 from afd_patchkit.manifest.model import Manifest, Pin, Pins
 from afd_patchkit.project import Project

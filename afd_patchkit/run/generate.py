@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from afd_patchkit import __version__
-from afd_patchkit.api import ENGINE, Progress, locked_report
 from afd_patchkit.assemble.record import ModuleResult
 from afd_patchkit.assemble.workspace import Workspace
-from afd_patchkit.compare import check_files, module_path, outline_path, stale_inputs
+from afd_patchkit.compare import check_files, locked_report, module_path, outline_path, stale_inputs
 from afd_patchkit.errors import ManifestError
-from afd_patchkit.lock import Lock
+from afd_patchkit.lock import ENGINE, Lock
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.manifest.model import Manifest
 from afd_patchkit.project import Project
-from afd_patchkit.report import ModuleReport, Report
+from afd_patchkit.report import ModuleReport, Progress, Report
 from afd_patchkit.review.finding import Finding, Position, Severity, finding
 from afd_patchkit.run.differences import differences, status_of
 from afd_patchkit.run.locking import build_lock, partly

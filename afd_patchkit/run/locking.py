@@ -7,10 +7,9 @@ from typing import Any
 
 from afd_patchkit import __version__
 from afd_patchkit import lock as locks
-from afd_patchkit.api import ENGINE
 from afd_patchkit.assemble.record import ModuleResult
 from afd_patchkit.assemble.workspace import import_packages
-from afd_patchkit.lock import Lock
+from afd_patchkit.lock import ENGINE, Lock
 from afd_patchkit.manifest.model import Pin, Pins
 from afd_patchkit.review.finding import Severity
 from afd_patchkit.run.pins import Opener

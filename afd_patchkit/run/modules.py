@@ -6,7 +6,6 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from afd_patchkit.api import Progress
 from afd_patchkit.assemble.module import ModuleMaker
 from afd_patchkit.assemble.record import ModuleResult, record
 from afd_patchkit.assemble.workspace import Workspace
@@ -15,6 +14,7 @@ from afd_patchkit.lock import Lock
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.manifest.model import Manifest, Pins
 from afd_patchkit.project import Project
+from afd_patchkit.report import Progress
 from afd_patchkit.run.pins import Opener
 from afd_patchkit.source.locate import parse_reference
 from afd_patchkit.upstream.settings import SourceOptions
