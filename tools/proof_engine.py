@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.api import load_project
-from afd_patchkit.errors import PatchkitError
+from afd_patchkit.errors import UpstreamError
 from afd_patchkit.manifest.load import parse_manifest
 from afd_patchkit.manifest.model import Delta, Entry, Pin
 from afd_patchkit.rebase.api import upgrade
@@ -116,7 +116,7 @@ class Engine:
         _judged.clear()
         found = upgrade(self.project, pin_overrides={self.distribution: version}, options=self.options)
         if len(found.entries) != 1:
-            raise PatchkitError(*found.findings)
+            raise UpstreamError(*found.findings)
         result = found.entries[0]
         if any(f.code == "PK505" for f in result.reasons):
             return Carried(None, why=tuple(f.code for f in result.reasons if f.code != "PK505"))

@@ -14,8 +14,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from afd_patchkit.errors import PatchkitError
+from afd_patchkit.errors import PatchkitError, UpstreamError
 from afd_patchkit.rebase.model import DeltaResult, EntryResult
+from afd_patchkit.review.finding import Finding
 from afd_patchkit.source.locate import Symbol
 from tools.proof_deltas import OPERATIONS, Sample, elided, sample
 from tools.proof_engine import BASE, MARKER, RELEASES, Engine, remember
@@ -176,9 +177,12 @@ def _start(seed: int) -> None:
     _prover = Prover(Engine(), seed)
 
 
-def _prove(runs: Sequence[Run]) -> list[Case]:
+def _prove(runs: Sequence[Run]) -> list[Case] | tuple[Finding, ...]:
     assert _prover is not None
-    return [_prover.prove(run) for run in runs]
+    try:
+        return [_prover.prove(run) for run in runs]
+    except PatchkitError as error:  # as data: exceptions with attributes do not travel between processes
+        return error.findings
 
 
 def _chunks(runs: Sequence[Run]) -> Iterator[list[Run]]:
@@ -189,13 +193,19 @@ def _chunks(runs: Sequence[Run]) -> Iterator[list[Run]]:
 
 
 def prove_all(runs: Sequence[Run], seed: int, jobs: int) -> list[Case]:
-    """Prove every run, in worker processes; in order of their numbers."""
+    """Prove every run, in worker processes; in order of their numbers.
+
+    Raises:
+        UpstreamError: a release cannot be had.
+    """
     chunks = list(_chunks(runs))
     context = multiprocessing.get_context("spawn")
     cases: list[Case] = []
     with ProcessPoolExecutor(jobs, context, _start, (seed,)) as pool, progress(len(runs), "proving") as done:
         for future in as_completed([pool.submit(_prove, chunk) for chunk in chunks]):
             found = future.result()
+            if isinstance(found, tuple):
+                raise UpstreamError(*found)
             cases += found
             for _ in found:
                 done()
