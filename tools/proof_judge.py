@@ -299,7 +299,12 @@ def at(listing: Listing, where: Region, place: str, kind: str) -> int | None:
     if place == "behind":
         above = [(u.last, u.column == where.column, u.kind == kind, n) for n, u in units if u.last < where.stop]
         return max(above, default=(0, False, False, None))[3]
-    around = [(u.first, n) for n, u in units if u.kind == kind and u.column == where.column and u.first <= where.first <= u.last + 1]
+    added = where.first == where.stop  # a clause in front of a line is no clause of what starts on that line
+    around = [
+        (u.first, n)
+        for n, u in units
+        if u.kind == kind and u.column == where.column and u.first + added <= where.first <= u.last + added
+    ]
     return max(around, default=(0, None))[1]
 
 

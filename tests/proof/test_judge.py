@@ -148,6 +148,13 @@ def test_the_statement_a_delta_stands_at(where, place, kind, text):
     assert (NESTED.units[found].text if found is not None else None) == text
 
 
+def test_a_clause_added_in_front_of_another_statement_belongs_to_the_one_above():
+    listing = Listing("def f(a):\n    if a:\n        b()\n    if not a:\n        c()\n")
+    assert listing.units[at(listing, Region(4, 4, 4), "clause", "If")].text == "if a:"
+    assert listing.units[at(listing, Region(4, 5, 4), "clause", "If")].text == "if not a:"
+    assert listing.units[at(listing, Region(6, 6, 4), "clause", "If")].text == "if not a:"
+
+
 def test_a_place_that_the_engine_got_wrong_is_seen():
     alignment = Alignment(BASE.lstrip("\n"), BASE.lstrip("\n"))
     wrong = BASE.lstrip("\n").replace("        x = load(b)\n", "        x = load(b)\n        # ### PATCH START: p\n        print()\n        # ### PATCH END: p\n")
