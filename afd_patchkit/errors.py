@@ -29,6 +29,10 @@ class PatchkitError(Exception):
         self.findings: tuple[Finding, ...] = findings
         super().__init__("; ".join(f"{f.code}: {f.message}" for f in findings))
 
+    def __reduce__(self) -> tuple[type[PatchkitError], tuple[Finding, ...]]:
+        """Pickled by its findings, so that it can cross processes."""
+        return type(self), self.findings
+
     @classmethod
     def collect(cls, findings: Iterable[Finding]) -> PatchkitError:
         """The error that carries all of `findings`."""
