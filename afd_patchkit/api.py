@@ -39,7 +39,7 @@ def regen(
     Args:
         project: what to work on.
         overrides: pin or distribution name to version, in place of the pinned one. With another version than the
-            pinned one it is written only if every entry is unchanged or retired.
+            pinned one it is written only if no entry needs a person.
         check: write nothing.
         modules: only these (paths below the generated package root, or the ends of such paths).
         options: where upstreams may come from.
@@ -123,25 +123,10 @@ def _regen(
 
 def _end_upgrade(project: Project, *, check: bool) -> None:
     """End an `upgrade --write` that was interrupted; `check` only says so."""
-    journal = project.generated / ".upgrade.json"
-    if not journal.exists():
-        return
-    if not check:
-        from afd_patchkit.rebase.write import finish
+    if (project.generated / locks.JOURNAL).exists():
+        from afd_patchkit.rebase.write import recover
 
-        finish(project)
-        return
-    from afd_patchkit.errors import PatchkitError
-    from afd_patchkit.review.finding import Position, finding
-
-    raise PatchkitError(
-        finding(
-            "PK546",
-            "an upgrade was interrupted while it wrote: generated/ is new, pins.yaml may be old",
-            generated=Position(project.shown(journal)),
-            help="Run `afd-patchkit regen`: it ends what was begun.",
-        )
-    )
+        recover(project, write=not check)
 
 
 def _shortcut(

@@ -17,6 +17,9 @@ SCHEMA = 1
 ENGINE = 3
 """Raised whenever the same input gives other output than before."""
 
+JOURNAL = ".upgrade.json"
+"""Beside the lock: input files that belong to the generated folder's state and are perhaps not written yet."""
+
 Lock = dict[str, Any]
 
 

@@ -87,7 +87,6 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
 
     Raises:
         DeltaError: deltas do not apply.
-        NameResolutionError: a name cannot mean what it meant upstream.
         SelfCheckError: a bug of the tool.
     """
     applied = apply_deltas(symbol, entry.deltas, entry=setting.entry, marker=setting.marker, read=setting.read)

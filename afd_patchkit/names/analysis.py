@@ -159,10 +159,6 @@ class Analysis:
         """The scope that `node` (a function, class, lambda or comprehension) opens."""
         return self._owners[id(node)]
 
-    def binder(self, use: Use) -> Scope | None:
-        """The scope inside the statements that binds a name for a use; None when it is looked up outside."""
-        return self._lookup(use.name, use.scope, use.early)
-
     def _is_free(self, use: Use) -> bool:
         if use.kind == "global":
             return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -156,13 +156,6 @@ def _unused(item: Acceptance, why: str, shown: str) -> Finding:
         details=(f"it said: {item.why}",),
         help="Delete it from the file.",
     )
-
-
-def reopened(entry: EntryResult, items: Sequence[Acceptance]) -> Iterator[str]:
-    """Reasons that were given for findings of this entry which are open again, since upstream changed more."""
-    for item in items:
-        if item.entry == entry.ref and item.base == entry.base_digest and item.new != entry.new_digest:
-            yield f"{item.code} was accepted for {item.target}: {item.why}"
 
 
 # ---- making them ------------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from afd_patchkit.rebase import accepted
 from afd_patchkit.rebase.accepted import Acceptance
 from afd_patchkit.rebase.model import UpgradeResult
 from afd_patchkit.rebase.run import Upgrader
-from afd_patchkit.rebase.write import accepted_edits, finish, journal_of, new_manifests, replace_file
-from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.rebase.write import accepted_edits, new_manifests, recover, replace_file
+from afd_patchkit.review.finding import Finding, finding
 from afd_patchkit.upstream.settings import SourceOptions
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def upgrades(
     try:
         if write and len(targets) != 1:
             raise ManifestError(finding("PK095", f"--write moves a pin to one release, not to {len(targets)}"))
-        recovered = _recover(project, write=write)
+        recovered = recover(project, write=write)
         upgrader = Upgrader(project, chosen)
         items = accepted.load(project)
     except PatchkitError as error:
@@ -89,24 +89,6 @@ def _key(project: Project) -> str:
 def _failed(target: Mapping[str, str], findings: Sequence[Finding]) -> UpgradeResult:
     name, version = next(iter(target.items()), ("", ""))
     return UpgradeResult(name, name, "", version, findings=tuple(findings))
-
-
-def _recover(project: Project, *, write: bool) -> list[Finding]:
-    """What an interrupted `--write` left: ended when this run may write, else said."""
-    if not journal_of(project).exists():
-        return []
-    place = Position(project.shown(journal_of(project)))
-    if write:
-        finish(project)
-        return [finding("PK654", "an upgrade that was interrupted is finished now", generated=place)]
-    raise PatchkitError(
-        finding(
-            "PK546",
-            "an upgrade was interrupted while it wrote: generated/ is new, pins.yaml may be old",
-            generated=place,
-            help="Run `afd-patchkit regen` (or the same upgrade with --write again): it ends what was begun.",
-        )
-    )
 
 
 def _written(
@@ -191,7 +173,7 @@ def accept(
     try:
         if not why.strip():
             raise ManifestError(finding("PK094", f"{ref} cannot be accepted: say why", help='Add `--why "..."`.'))
-        _recover(project, write=False)
+        recover(project, write=False)
         target = dict(pin_overrides or {}) or _last(project, chosen)
         result = Upgrader(project, chosen).to(target)
         bad = tuple(f for f in result.findings if f.exit_code)

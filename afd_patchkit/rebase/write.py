@@ -15,7 +15,7 @@ from typing import Any
 
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.errors import PatchkitError
-from afd_patchkit.lock import current_inputs, digest
+from afd_patchkit.lock import JOURNAL, current_inputs, digest
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
 from afd_patchkit.manifest.model import Manifest, Pin, Pins
 from afd_patchkit.project import Project
@@ -26,9 +26,6 @@ from afd_patchkit.run.locking import build_lock
 from afd_patchkit.run.modules import generate_modules
 from afd_patchkit.run.pins import Opener
 from afd_patchkit.run.writing import write_generated
-
-JOURNAL = ".upgrade.json"
-"""In the generated folder: input files that belong to its state and are perhaps not written yet."""
 
 
 def new_pins(project: Project, name: str, pin: Pin) -> bytes:
@@ -183,3 +180,25 @@ def replace_file(path: Path, data: bytes) -> None:
             finding("PK111", f"{path.name} cannot be written: {error.strerror or error}", manifest=Position(str(path)),
                     help="Mend the permissions or free the disk, and run it again: it goes on where it stopped.")
         ) from error  # fmt: skip
+
+
+def recover(project: Project, *, write: bool) -> list[Finding]:
+    """What an interrupted `--write` left: ended when this run may write, else said.
+
+    Raises:
+        PatchkitError: something is left and this run must not write (PK546).
+    """
+    if not journal_of(project).exists():
+        return []
+    place = Position(project.shown(journal_of(project)))
+    if write:
+        finish(project)
+        return [finding("PK654", "an upgrade that was interrupted is finished now", generated=place)]
+    raise PatchkitError(
+        finding(
+            "PK546",
+            "an upgrade was interrupted while it wrote: generated/ is new, pins.yaml may be old",
+            generated=place,
+            help="Run `afd-patchkit regen` (or the same upgrade with --write again): it ends what was begun.",
+        )
+    )

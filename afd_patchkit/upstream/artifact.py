@@ -42,11 +42,6 @@ class ArtifactUpstream(SourceUpstream):
         self._whole: dict[str, bytes] = {}
 
     @property
-    def record_digest(self) -> str | None:
-        """Digest of the wheel's RECORD, `sha256:hex`."""
-        return self.index.record
-
-    @property
     def index(self) -> MemberIndex:
         """The member table, from the cache or the artifact.
 
