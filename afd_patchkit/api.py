@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from afd_patchkit import __version__
 from afd_patchkit import lock as locks
 from afd_patchkit.compare import check_files, locked_report, module_path, outline_path, stale_inputs
-from afd_patchkit.errors import ManifestError
+from afd_patchkit.errors import ManifestError, PatchkitError
 from afd_patchkit.project import Project
 from afd_patchkit.report import ModuleReport, Progress, Report
 from afd_patchkit.review.finding import Finding
@@ -50,8 +50,6 @@ def regen(
     Returns:
         the report; user errors are findings in it, never exceptions.
     """
-    from afd_patchkit.errors import PatchkitError
-
     started = time.monotonic()
     try:
         report = _regen(project, dict(overrides or {}), check, modules, options, full, jobs, progress)
@@ -62,10 +60,7 @@ def regen(
     else:
         if check and not modules:
             report = replace(report, findings=(*report.findings, *_stale_inventory(project)))
-    return Report(
-        report.findings, report.modules, report.pins, report.written, report.removed,
-        time.monotonic() - started, report.shortcut,
-    )  # fmt: skip
+    return replace(report, seconds=time.monotonic() - started)
 
 
 def _stale_inventory(project: Project) -> list[Finding]:
@@ -75,8 +70,6 @@ def _stale_inventory(project: Project) -> list[Finding]:
 
 
 def _hand_edits(project: Project) -> list[Finding]:
-    from afd_patchkit.errors import PatchkitError
-
     try:
         lock = locks.load(project.lock, project.shown(project.lock))
     except PatchkitError as error:
