@@ -6,10 +6,7 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 # Read by vLLM and Triton when they are imported, here and in the processes of the DP ranks.
 os.environ.update(
@@ -30,12 +27,3 @@ if importlib.util.find_spec("vllm") is not None:
         import vllm.v1.worker.gpu.model_runner  # noqa: F401
 
     torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="session")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """Two DP ranks: processes with a gloo group, which run dispatches until the session ends."""
-    from tests.dbo.ranks import Ranks
-
-    with Ranks(2, tmp_path_factory.mktemp("ranks")) as group:
-        yield group

@@ -1,19 +1,17 @@
-"""Whole steps on two DP ranks: vLLM's real runner on the simulated device, natively and with the generated execute path."""
+"""Whole steps on DP ranks, natively and with the generated execute path, in processes of `tests.sim.ranks`."""
 
 from __future__ import annotations
 
-import faulthandler
-import multiprocessing
-import os
-import socket
-import traceback
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
-TIMEOUT = 400  # seconds for all runs, imports included
+import torch
+
+from tests.sim.config import MOE, Dbo, make_config
+from tests.sim.ranks import Rank
+from tests.sim.runner import join_groups, make_runner
+from tests.sim.scheduler import Logits, LogitSpy, MiniScheduler, Tokens
 
 PROMPTS = (
     {"a": [3, 5, 7, 9, 11], "d": [8, 9], "e": list(range(21, 32))},
@@ -37,8 +35,8 @@ class Outcome:
         dummy: widths of a dummy step on both ranks.
     """
 
-    tokens: dict[str, list[int]] = field(default_factory=dict)
-    logits: dict[tuple[str, int], list[float]] = field(default_factory=dict)
+    tokens: Tokens
+    logits: Logits
     widths: list[list[int]] = field(default_factory=list)
     prepared: list[int] = field(default_factory=list)
     ubatches: list[int] = field(default_factory=list)
@@ -46,58 +44,16 @@ class Outcome:
     dummy: list[int] = field(default_factory=list)
 
 
-def run_all(folder: Path) -> list[dict[str, Outcome]]:
-    """All runs on both ranks; per rank the outcomes by run."""
-    context = multiprocessing.get_context("spawn")
-    with socket.socket() as one, socket.socket() as two:  # ports that are free now
-        for sock in (one, two):
-            sock.bind(("127.0.0.1", 0))
-        ports = (one.getsockname()[1], two.getsockname()[1])
-    ranks = []
-    for rank in range(2):
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_rank_main, args=(rank, ports, folder / str(rank), theirs), daemon=True)
-        process.start()
-        theirs.close()
-        ranks.append((process, ours))
-    try:
-        return [_receive(rank, pipe) for rank, (_, pipe) in enumerate(ranks)]
-    finally:
-        for process, _ in ranks:
-            process.join(10)
-            if process.is_alive():
-                process.kill()
-                process.join()
-
-
-def _receive(rank: int, pipe: Connection) -> dict[str, Outcome]:
-    if not pipe.poll(TIMEOUT):
-        raise TimeoutError(f"rank {rank} did not answer; its threads are on standard error")
-    try:
-        answer = pipe.recv()
-    except EOFError:
-        raise RuntimeError(f"rank {rank} died; its last words are on standard error") from None
-    if isinstance(answer, str):
-        raise RuntimeError(f"rank {rank} failed:\n{answer}")
-    return answer
-
-
-# ---- in the rank's process ------------------------------------------------------------------------------------
-
-
 def make_kind(name: str) -> type:
     """The class of the runner: vLLM's own, or with the generated execute path before it."""
     from afd_backports.vllm_v026_mrv2_dbo.runner import UBatchExecution
     from vllm.v1.worker.gpu.model_runner import GPUModelRunner
 
-    if name == "native":
-        return GPUModelRunner
-    return type("Split", (UBatchExecution, GPUModelRunner), {})
+    return GPUModelRunner if name == "native" else type("Split", (UBatchExecution, GPUModelRunner), {})
 
 
 def make_ubatch_runner(runner: Any) -> Any:
     """The simplest that serves the execute path: one ubatch after the other, in the calling thread."""
-    import torch
     from afd_backports.vllm_v026_mrv2_dbo import slicer
     from vllm.config.compilation import CUDAGraphMode
     from vllm.forward_context import DPMetadata, create_forward_context, override_forward_context
@@ -145,80 +101,51 @@ def make_ubatch_runner(runner: Any) -> Any:
     return Sequential()
 
 
-def run(name: str, config: Any, rank: int) -> Outcome:
-    """All steps of one run on this rank."""
-    from tests.dbo.sim.harness import Scheduler, make_runner
-    from tests.dbo.sim.model import WIDTHS
+def run_all(rank: Rank) -> dict[str, Outcome]:
+    """All runs."""
+    return {name: run(rank, name) for name in RUNS}
 
-    parallel = config.parallel_config
-    parallel.enable_dbo = name == "split"
-    parallel.dbo_decode_token_threshold, parallel.dbo_prefill_token_threshold = 2, 4
-    runner, outcome = make_runner(config, make_kind(name)), Outcome()
+
+def run(rank: Rank, name: str) -> Outcome:
+    """All steps of one run on this rank."""
+    config = make_config(MOE, dbo=Dbo() if name == "split" else None, dp=(rank.index, rank.size))
+    join_groups(config, rank=rank.index, size=rank.size, rendezvous=rank.folder / "groups")
+    runner = make_runner(config, make_kind(name))
     if name == "split":
         runner.ubatch_runner = make_ubatch_runner(runner)
-    native = runner.prepare_inputs
+    scheduler, spy = MiniScheduler(runner), LogitSpy(runner)
+    outcome = Outcome(scheduler.outputs, spy.seen)
+    prepare_inputs, forward, prepare_attn = runner.prepare_inputs, runner.model.forward, runner.model_state.prepare_attn
+    seen: list[int] = []
+    built: list[int] = []
 
-    def prepare_inputs(scheduler_output: Any, batch_desc: Any) -> Any:
+    def described(scheduler_output: Any, batch_desc: Any) -> Any:
         if name != "native":
             outcome.ubatches.append(batch_desc.num_ubatches)
-        return native(scheduler_output, batch_desc)
+        return prepare_inputs(scheduler_output, batch_desc)
 
-    runner.prepare_inputs = prepare_inputs
+    def measured(input_ids: torch.Tensor, positions: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        seen.append(len(positions))
+        return forward(input_ids, positions, *args, **kwargs)
 
-    def widths(step: Any) -> list[int]:
-        WIDTHS.clear()
-        step()
-        return list(WIDTHS)
-
-    built: list[int] = []
-    native_attn = runner.model_state.prepare_attn
-
-    def prepare_attn(*args: Any, **kwargs: Any) -> Any:
+    def counted(*args: Any, **kwargs: Any) -> Any:
         built.append(1)
-        return native_attn(*args, **kwargs)
+        return prepare_attn(*args, **kwargs)
 
-    runner.model_state.prepare_attn = prepare_attn
-    scheduler = Scheduler(runner, PROMPTS[rank])
+    runner.prepare_inputs, runner.model.forward, runner.model_state.prepare_attn = described, measured, counted
+
+    def widths(step: Callable[[], object]) -> list[int]:
+        seen.clear()
+        step()
+        return list(seen)
+
+    for request, prompt in PROMPTS[rank.index].items():
+        scheduler.add(request, prompt)
     for _ in range(STEPS):
         built.clear()
         outcome.widths.append(widths(scheduler.step))
         outcome.prepared.append(len(built))
     # The other rank has nothing to do: it takes part with one token, as the engine makes it do.
-    outcome.idle = widths(scheduler.step if rank == 0 else lambda: runner._dummy_run(1, uniform_decode=True))
+    outcome.idle = widths(scheduler.step if rank.index == 0 else lambda: runner._dummy_run(1, uniform_decode=True))
     outcome.dummy = widths(lambda: runner._dummy_run(7, uniform_decode=True))
-    outcome.logits = scheduler.logits
-    outcome.tokens = scheduler.finish()
     return outcome
-
-
-def _rank_main(rank: int, ports: tuple[int, int], folder: Path, pipe: Connection) -> None:
-    faulthandler.enable()
-    faulthandler.dump_traceback_later(TIMEOUT, exit=True)
-    warnings.simplefilter("ignore")
-    try:
-        from tests.dbo.sim import device
-
-        device.install()
-        import torch
-
-        torch.set_num_threads(1)
-        from tests.dbo.sim.harness import make_config, use_platform
-
-        use_platform()
-        import vllm.v1.worker.gpu.model_runner  # noqa: F401
-
-        device.after_import()
-        config = make_config(folder, rank, 2)
-        parallel = config.parallel_config
-        parallel.data_parallel_master_ip, parallel.data_parallel_master_port = "127.0.0.1", ports[0]
-        parallel._data_parallel_master_port_list = [ports[1]]
-        from vllm.config import set_current_vllm_config
-        from vllm.distributed import ensure_model_parallel_initialized, init_distributed_environment
-
-        with set_current_vllm_config(config):
-            init_distributed_environment(1, 0, f"tcp://127.0.0.1:{ports[0]}", 0, backend="gloo")
-            ensure_model_parallel_initialized(1, 1)
-        pipe.send({name: run(name, config, rank) for name in RUNS})
-    except BaseException:
-        pipe.send(traceback.format_exc())
-        os._exit(1)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
 
-import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.dbo.ranks import Decision, Ranks, Setting, Step, dispatch
+from tests.dbo.dispatches import Decision, Setting, Step, dispatch
+from tests.sim.ranks import Team, run_ranks
 
 pytestmark = pytest.mark.vllm
 
@@ -134,19 +135,26 @@ def check(decisions: list[Decision], expected: Expected) -> None:
     assert [d.twin_graph for d in decisions] == [expected.graph == "twin"] * 2
 
 
+@pytest.fixture(scope="module")
+def team() -> Iterator[Team]:
+    """Two DP ranks, for all dispatches."""
+    with Team() as team:
+        yield team
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_decision(ranks: Ranks, case: str) -> None:
+def test_decision(team: Team, case: str) -> None:
     setting, first, second, expected = CASES[case]
-    check(ranks.dispatch(setting, [first, second]), expected)
+    check(team.call(dispatch, setting, [first, second]), expected)
 
 
-def test_requests_of_an_eager_split_are_the_ranks_own(ranks: Ranks) -> None:
-    decisions = ranks.dispatch(EAGER, [Step(9, 2), Step(12, 3)])
+def test_requests_of_an_eager_split_are_the_ranks_own(team: Team) -> None:
+    decisions = team.call(dispatch, EAGER, [Step(9, 2), Step(12, 3)])
     assert [(d.reqs, d.tokens) for d in decisions] == [(2, 12), (3, 12)]
 
 
-def test_requests_of_a_graph_are_the_graphs(ranks: Ranks) -> None:
-    decisions = ranks.dispatch(TWINS, [decode(5), decode(7)])
+def test_requests_of_a_graph_are_the_graphs(team: Team) -> None:
+    decisions = team.call(dispatch, TWINS, [decode(5), decode(7)])
     assert [(d.reqs, d.uniform) for d in decisions] == [(8, 1), (8, 1)]
 
 
@@ -204,27 +212,13 @@ SETTINGS = st.builds(
 
 @settings(max_examples=300)
 @given(setting=SETTINGS, first=STEPS, second=STEPS)
-def test_any_steps(ranks: Ranks, setting: Setting, first: Step, second: Step) -> None:
-    check(ranks.dispatch(setting, [first, second]), reference(setting, (first, second)))
+def test_any_steps(team: Team, setting: Setting, first: Step, second: Step) -> None:
+    check(team.call(dispatch, setting, [first, second]), reference(setting, (first, second)))
 
 
 # ---- DP size 1 ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def alone(tmp_path):
-    """Groups of this process alone; a graph manager asks for its pipeline rank."""
-    from vllm.distributed import parallel_state
-
-    from tests.dbo.ranks import join_group
-
-    join_group(1, 0, str(tmp_path / "rendezvous"))
-    yield
-    parallel_state._DP = parallel_state._PP = None
-    dist.destroy_process_group()
-
-
-@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("setting", "step", "mode", "tokens", "native"),
     [
@@ -237,7 +231,7 @@ def alone(tmp_path):
 def test_one_rank_reduces_nothing_and_splits_nothing(
     setting: Setting, step: Step, mode: str, tokens: int, native: bool
 ) -> None:
-    decision = dispatch(setting, step, size=1, rank=0)
+    (decision,) = run_ranks(dispatch, setting, [step], world=1)
     assert decision.collectives == ()
     assert (decision.mode, decision.tokens, decision.ubatches, decision.across) == (mode, tokens, 1, None)
     assert decision.native_graph is native

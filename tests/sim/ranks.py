@@ -4,7 +4,8 @@
 
 calls `function(Rank(index, size, folder), *arguments)` in `world` fresh processes at once and gives back what they return, in
 order. The function has to be importable, what goes in and out picklable. A rank that raises makes `run_ranks` raise the same;
-one that hangs is killed and shows where its threads were; one that leaves a thread behind has failed, too.
+one that hangs is killed and shows where its threads were; one that leaves a thread behind has failed, too. A `Team` keeps the
+processes for further calls.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from tests.sim import plugin
 from tests.sim.environments import BASE, VLLM, Environment
@@ -107,16 +108,8 @@ def run_ranks(
         LeakedThreads: a thread was left behind.
         BaseException: what the first rank that failed raised, if it is built in or of these tests.
     """
-    zygote = Zygote.of(environment)
-    with tempfile.TemporaryDirectory(prefix="sim-ranks-") as name:
-        run = _Run(zygote, Path(name), world, timeout)
-        try:
-            run.start(pickle.dumps((function, args, kwargs)))
-            run.collect()
-        finally:
-            run.end()
-        run.judge()
-        return [pickle.loads(answer.result) for _, answer in sorted(run.answers.items()) if answer.result is not None]
+    with Team(world, environment) as team:
+        return team.call(function, *args, timeout=timeout, **kwargs)
 
 
 class Zygote:
@@ -164,11 +157,11 @@ class Zygote:
             cls._started[environment] = cls(environment)
         return cls._started[environment]
 
-    def fork(self, rank: Rank, timeout: float) -> tuple[int, Connection]:
+    def fork(self, rank: Rank) -> tuple[int, Connection]:
         """Start the process of a rank; its id, and the connection to it."""
         ours, theirs = socket.socketpair()
         with theirs:
-            request = {"rank": rank.index, "size": rank.size, "folder": str(rank.folder), "timeout": timeout}
+            request = {"rank": rank.index, "size": rank.size, "folder": str(rank.folder)}
             socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno()])
             return self._receive()["pid"], Connection(ours.detach())
 
@@ -204,84 +197,109 @@ def stop_all() -> None:
         Zygote._started.popitem()[1].stop()
 
 
-class _Run:
-    """One call of `run_ranks`."""
+class Team:
+    """Ranks whose processes stay for several calls: what a call leaves in them, such as a group, the next one finds.
 
-    def __init__(self, zygote: Zygote, folder: Path, world: int, timeout: float) -> None:
-        self.zygote, self.folder, self.world, self.timeout = zygote, folder, world, timeout
-        self.answers: dict[int, Answer] = {}
-        self.silent: dict[int, str] = {}
-        """Ranks without an answer: what became of them."""
-        self._open: dict[Connection, int] = {}
+    They end with the block, or with the first call that fails.
+    """
+
+    def __init__(self, world: int = 2, environment: Environment = VLLM) -> None:
+        self.world, self._zygote = world, Zygote.of(environment)
+        self._folder = tempfile.TemporaryDirectory(prefix="sim-ranks-")
         self._pids: dict[int, int] = {}
-        self._end = 0.0
+        self._connections: dict[int, Connection] = {}
+        self._busy: dict[Connection, int] = {}
+        self._answers: dict[int, Answer] = {}
+        self._silent: dict[int, str] = {}
+        """Ranks without an answer: what became of them."""
+        self._logs: dict[int, str] = {}
 
-    def start(self, task: bytes) -> None:
-        """Start all ranks."""
-        for index in range(self.world):
-            self._pids[index], connection = self.zygote.fork(Rank(index, self.world, self.folder), self.timeout)
-            self._open[connection] = index
-        self._end = time.monotonic() + self.timeout
-        for connection in self._open:
-            connection.send_bytes(task)
+    def __enter__(self) -> Team:
+        return self
 
-    def collect(self) -> None:
+    def __exit__(self, *exc: object) -> None:
+        self.end()
+
+    def call(self, function: Callable[..., T], *args: Any, timeout: float = TIMEOUT, **kwargs: Any) -> list[T]:
+        """Call `function(rank, *args, **kwargs)` on all ranks, as `run_ranks` does.
+
+        Raises:
+            RankFailed: also when the ranks have ended.
+        """
+        if self._logs:
+            raise RankFailed("the ranks have ended")
+        task = pickle.dumps((timeout, pickle.dumps((function, args, kwargs))))
+        for index in range(len(self._pids), self.world):
+            rank = Rank(index, self.world, Path(self._folder.name))
+            self._pids[index], self._connections[index] = self._zygote.fork(rank)
+        self._answers.clear()
+        self._busy = {connection: rank for rank, connection in self._connections.items()}
+        for connection in self._busy:
+            with contextlib.suppress(OSError):  # a rank that has died gives no answer either
+                connection.send_bytes(task)
+        self._collect(timeout)
+        if self._busy or self._silent or any(answer.result is None for answer in self._answers.values()):
+            self.end()
+            self._judge(timeout)
+        return [pickle.loads(answer.result) for _, answer in sorted(self._answers.items()) if answer.result is not None]
+
+    def _collect(self, timeout: float) -> None:
         """Wait for all answers; not long once one of them is an error."""
         # A rank shows its threads and ends by itself when its time is up.
-        late = GRACE
-        while self._open:
-            ready = wait(list(self._open), max(0.0, self._end + late - time.monotonic()))
+        end, late = time.monotonic() + timeout, GRACE
+        while self._busy:
+            ready = wait(list(self._busy), max(0.0, end + late - time.monotonic()))
             if not ready:
                 return
             for connection in ready:
                 assert isinstance(connection, Connection)
                 self._take(connection)
-            if any(answer.result is None for answer in self.answers.values()) or self.silent:
-                self._end, late = min(self._end, time.monotonic() + GRACE), 0.0
+            if any(answer.result is None for answer in self._answers.values()) or self._silent:
+                end, late = min(end, time.monotonic() + GRACE), 0.0
 
     def _take(self, connection: Connection) -> None:
-        rank = self._open.pop(connection)
+        rank = self._busy.pop(connection)
         try:
-            self.answers[rank] = pickle.loads(connection.recv_bytes())
+            self._answers[rank] = pickle.loads(connection.recv_bytes())
         except (EOFError, OSError):
             shown = "Timeout (" in self._log(rank)  # faulthandler's word for it
-            self.silent[rank] = "hung" if shown else "died"
-        connection.close()
+            self._silent[rank] = "hung" if shown else "died"
 
     def end(self) -> None:
-        """End the ranks that still run: they show their threads, and go."""
-        for connection, rank in self._open.items():
-            self.silent[rank] = "hung"
+        """End the ranks: those that still run show their threads, and go."""
+        for connection, rank in self._busy.items():
+            self._silent[rank] = "hung"
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pids[rank], signal.SIGABRT)
             if not wait([connection], GRACE):
                 os.kill(self._pids[rank], signal.SIGKILL)
+        self._busy.clear()
+        for connection in self._connections.values():
             connection.close()
-        self._open.clear()
-        for pid in self._pids.values():
-            self.zygote.reap(pid)
-        self.logs = {rank: self._log(rank) for rank in range(self.world)}
-        for rank, said in self.logs.items():
+        self._connections.clear()
+        for rank, pid in sorted(self._pids.items()):
+            self._zygote.reap(pid)
+            said = self._logs[rank] = self._log(rank)
             if said:
                 print(f"---- rank {rank}\n{said}")
+        self._pids.clear()
+        self._folder.cleanup()
 
     def _log(self, rank: int) -> str:
-        path = self.folder / f"log-{rank}"
+        path = Path(self._folder.name) / f"log-{rank}"
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
-    def judge(self) -> None:
+    def _judge(self, timeout: float) -> NoReturn:
         """Raise what went wrong; the first error that a rank reported is taken for the cause."""
-        failed = [(rank, answer) for rank, answer in self.answers.items() if answer.result is None]
-        if not failed and not self.silent:
-            return
+        failed = [(rank, answer) for rank, answer in self._answers.items() if answer.result is None]
         parts = [f"rank {rank} raised\n{answer.traceback}" for rank, answer in failed]
-        parts += [f"rank {rank} {what}\n{self.logs[rank]}" for rank, what in sorted(self.silent.items())]
+        parts += [f"rank {rank} {what}\n{self._logs[rank]}" for rank, what in sorted(self._silent.items())]
         report = RankReport("\n" + "\n".join(parts))
         if failed:
             rank, answer = failed[0]
             last = answer.traceback.strip().rpartition("\n")[2]
             raise (answer.error or RankFailed(f"rank {rank}: {last}")) from report
-        names = ", ".join(f"rank {rank}" for rank in sorted(self.silent))
-        if "died" in self.silent.values():
+        names = ", ".join(f"rank {rank}" for rank in sorted(self._silent))
+        if "died" in self._silent.values():
             raise RankFailed(f"{names} died without an answer") from report
-        raise RankHung(f"{names} did not answer within {self.timeout:g} s") from report
+        raise RankHung(f"{names} did not answer within {timeout:g} s") from report

@@ -14,7 +14,7 @@ import pytest
 
 from tests.sim import ranks
 from tests.sim.environments import BARE, Environment
-from tests.sim.ranks import LeakedThreads, Rank, RankFailed, RankHung, run_ranks
+from tests.sim.ranks import LeakedThreads, Rank, RankFailed, RankHung, Team, run_ranks
 
 pytestmark = pytest.mark.vllm
 
@@ -142,6 +142,42 @@ def test_a_thread_left_behind_is_an_error():
     with pytest.raises(LeakedThreads, match="forgotten"):
         run_ranks(leak, world=1, environment=BARE)
     assert run_ranks(short_thread, world=1, environment=BARE) == ["done"]
+
+
+def count(rank: Rank, seen: list[int] = []) -> tuple[int, int]:  # noqa: B006 - what stays is what is tested
+    seen.append(1)
+    return len(seen), os.getpid()
+
+
+def die_later(rank: Rank) -> None:
+    threading.Thread(target=os._exit, args=(0,)).start()
+
+
+def test_the_processes_of_a_team_stay():
+    with Team(environment=BARE) as team:
+        calls = [team.call(count) for _ in range(3)]
+    assert [[number for number, _ in call] for call in calls] == [[1, 1], [2, 2], [3, 3]]
+    assert len({process for call in calls for _, process in call}) == 2
+    assert not any(Path(f"/proc/{process}").exists() for _, process in calls[0])
+    with pytest.raises(RankFailed, match="the ranks have ended"):
+        team.call(count)
+
+
+@pytest.mark.parametrize("function", [fail, die])
+def test_a_team_ends_with_its_first_failure(function):
+    with Team(world=1, environment=BARE) as team:
+        (_, process), = team.call(count)
+        with pytest.raises((OwnError, RankFailed)):
+            team.call(function, *([0] if function is fail else []))
+        assert not Path(f"/proc/{process}").exists()
+        with pytest.raises(RankFailed, match="the ranks have ended"):
+            team.call(count)
+
+
+def test_a_rank_that_dies_between_two_calls_is_missed():
+    with Team(world=1, environment=BARE) as team, pytest.raises(RankFailed, match="rank 0 died without an answer"):
+        team.call(die_later)
+        team.call(count)
 
 
 def test_an_environment_that_cannot_be_imported():

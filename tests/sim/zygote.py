@@ -80,11 +80,14 @@ def _rank(request: dict[str, Any], file: int) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     faulthandler.enable(2)
-    faulthandler.dump_traceback_later(request["timeout"], exit=True, file=2)
     connection = Connection(file)
-    answer = _answer(rank, connection.recv_bytes())
-    with contextlib.suppress(OSError):
-        connection.send_bytes(pickle.dumps(answer))
+    with contextlib.suppress(EOFError, OSError):  # nobody wants more of it
+        while True:
+            timeout, task = pickle.loads(connection.recv_bytes())
+            faulthandler.dump_traceback_later(timeout, exit=True, file=2)
+            answer = _answer(rank, task)
+            faulthandler.cancel_dump_traceback_later()
+            connection.send_bytes(pickle.dumps(answer))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -1,22 +1,18 @@
-"""DP ranks as real processes: each holds a real graph manager and takes part in dispatches over gloo."""
+"""One dispatch on every DP rank, in processes of `tests.sim.ranks`: a real graph manager, a real reduction over gloo."""
 
 from __future__ import annotations
 
-import faulthandler
-import multiprocessing
-import os
-import traceback
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from multiprocessing.connection import Connection
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-TIMEOUT = 120  # seconds; far above what a dispatch takes, far below the patience of a CI job
-STARTUP = 300  # importing vLLM on a busy machine
+import torch
+import torch.distributed as dist
+
+from tests.sim.config import MOE, make_config
+from tests.sim.ranks import Rank
+from tests.sim.runner import join_groups
 
 COLLECTIVES = (
     "all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "barrier", "broadcast",
@@ -80,63 +76,6 @@ class Decision:
     collectives: tuple[str, ...] = field(default=())
 
 
-class Ranks:
-    """The parent's side: starts the ranks, sends them steps, collects decisions."""
-
-    def __init__(self, size: int, folder: Path) -> None:
-        self.size, self.folder = size, folder
-        self.processes: list[multiprocessing.process.BaseProcess] = []
-        self.pipes: list[Connection] = []
-
-    def __enter__(self) -> Ranks:
-        context = multiprocessing.get_context("spawn")
-        for rank in range(self.size):
-            ours, theirs = context.Pipe()
-            process = context.Process(
-                target=_rank_main, args=(rank, self.size, str(self.folder / "rendezvous"), theirs), daemon=True
-            )
-            process.start()
-            theirs.close()
-            self.processes.append(process)
-            self.pipes.append(ours)
-        for rank in range(self.size):
-            self._receive(rank, STARTUP)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for pipe in self.pipes:
-            try:
-                pipe.send(None)
-            except OSError:  # the rank is gone already
-                continue
-        for process in self.processes:
-            process.join(10)
-            if process.is_alive():
-                process.kill()
-                process.join()
-
-    def dispatch(self, setting: Setting, steps: Sequence[Step]) -> list[Decision]:
-        """Run one dispatch on all ranks at once."""
-        assert len(steps) == self.size
-        for pipe, step in zip(self.pipes, steps, strict=True):
-            pipe.send((setting, step))
-        return [self._receive(rank, TIMEOUT) for rank in range(self.size)]
-
-    def _receive(self, rank: int, timeout: float) -> Any:
-        if not self.pipes[rank].poll(timeout):
-            raise TimeoutError(f"rank {rank} did not answer; its threads are on standard error")
-        try:
-            answer = self.pipes[rank].recv()
-        except EOFError:
-            raise RuntimeError(f"rank {rank} died; its last words are on standard error") from None
-        if isinstance(answer, str):
-            raise RuntimeError(f"rank {rank} failed:\n{answer}")
-        return answer
-
-
-# ---- in the rank's process ------------------------------------------------------------------------------------
-
-
 def make_parallel_config(setting: Setting) -> Any:
     """The real configuration of the thresholds."""
     from vllm.config import ParallelConfig
@@ -150,10 +89,8 @@ def make_parallel_config(setting: Setting) -> Any:
 
 def make_manager(setting: Setting, parallel_config: Any) -> Any:
     """A graph manager with captured shapes: vLLM's own, or one that also holds graphs of two ubatches."""
-    import torch
     from afd_backports.vllm_v026_mrv2_dbo.descriptor import AFDBatchExecutionDescriptor, UBatchGraphManager
     from vllm.config.compilation import CUDAGraphMode
-    from vllm.platforms import current_platform
     from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager
 
     class TwinManager(CudaGraphManager, UBatchGraphManager):
@@ -173,7 +110,6 @@ def make_manager(setting: Setting, parallel_config: Any) -> Any:
     def twin(size: int) -> AFDBatchExecutionDescriptor:
         return AFDBatchExecutionDescriptor(CUDAGraphMode.FULL, size, size, uniform_token_count=1, num_ubatches=2)
 
-    type(current_platform)._global_graph_pool = (0, 0)  # there is no device to ask
     config = SimpleNamespace(
         scheduler_config=SimpleNamespace(max_num_seqs=64),
         compilation_config=SimpleNamespace(
@@ -192,11 +128,14 @@ def make_manager(setting: Setting, parallel_config: Any) -> Any:
     return manager
 
 
-def dispatch(setting: Setting, step: Step, size: int, rank: int) -> Decision:
+def dispatch(rank: Rank, setting: Setting, steps: Sequence[Step]) -> Decision:
     """Call the generated dispatch as the generated execute path does, and count the collectives."""
-    import torch.distributed as dist
     from afd_backports.vllm_v026_mrv2_dbo.dispatch import dispatch_cg_and_sync_dp
 
+    if not dist.is_initialized():
+        config = make_config(MOE, dp=(rank.index, rank.size))
+        join_groups(config, rank=rank.index, size=rank.size, rendezvous=rank.folder / "groups")
+    step = steps[rank.index]
     parallel_config = make_parallel_config(setting)
     manager = make_manager(setting, parallel_config)
     seen: list[str] = []
@@ -217,8 +156,8 @@ def dispatch(setting: Setting, step: Step, size: int, rank: int) -> Decision:
             step.tokens if step.reqs is None else step.reqs,
             step.tokens,
             step.uniform,
-            size,
-            rank,
+            rank.size,
+            rank.index,
             need_eager=step.eager,
             parallel_config=parallel_config,
             allow_ubatching=step.allow,
@@ -240,43 +179,3 @@ def dispatch(setting: Setting, step: Step, size: int, rank: int) -> Decision:
         twin_graph=found == "twin",
         collectives=tuple(seen),
     )
-
-
-def join_group(size: int, rank: int, rendezvous: str) -> None:
-    """Make the gloo group that vLLM's `get_dp_group` returns, and a pipeline group of this rank alone."""
-    import torch.distributed as dist
-    from vllm.distributed import parallel_state
-
-    dist.init_process_group(
-        "gloo", init_method=f"file://{rendezvous}", world_size=size, rank=rank, timeout=timedelta(seconds=TIMEOUT)
-    )
-
-    def group(ranks: list[list[int]], name: str) -> Any:
-        return parallel_state.GroupCoordinator(ranks, rank, "gloo", use_device_communicator=False, group_name=name)
-
-    parallel_state._DP = group([list(range(size))], "dp")
-    parallel_state._PP = group([[i] for i in range(size)], "pp")
-
-
-def _rank_main(rank: int, size: int, rendezvous: str, pipe: Connection) -> None:
-    faulthandler.enable()
-    warnings.simplefilter("ignore")
-    try:
-        faulthandler.dump_traceback_later(STARTUP, exit=True)
-        import torch
-
-        torch.set_num_threads(1)
-        join_group(size, rank, rendezvous)
-        pipe.send(rank)
-        while True:
-            faulthandler.cancel_dump_traceback_later()
-            message = pipe.recv()
-            if message is None:
-                break
-            faulthandler.dump_traceback_later(TIMEOUT, exit=True)
-            pipe.send(dispatch(*message, size, rank))
-    except EOFError:  # the parent is gone
-        pass
-    except BaseException:
-        pipe.send(traceback.format_exc())
-        os._exit(1)
