@@ -149,10 +149,6 @@ def count(rank: Rank, seen: list[int] = []) -> tuple[int, int]:  # noqa: B006 - 
     return len(seen), os.getpid()
 
 
-def die_later(rank: Rank) -> None:
-    threading.Thread(target=os._exit, args=(0,)).start()
-
-
 def test_the_processes_of_a_team_stay():
     with Team(environment=BARE) as team:
         calls = [team.call(count) for _ in range(3)]
@@ -175,9 +171,11 @@ def test_a_team_ends_with_its_first_failure(function):
 
 
 def test_a_rank_that_dies_between_two_calls_is_missed():
-    with Team(world=1, environment=BARE) as team, pytest.raises(RankFailed, match="rank 0 died without an answer"):
-        team.call(die_later)
-        team.call(count)
+    with Team(world=1, environment=BARE) as team:
+        ((_, process),) = team.call(count)
+        os.kill(process, signal.SIGKILL)
+        with pytest.raises(RankFailed, match="rank 0 died without an answer"):
+            team.call(count)
 
 
 def test_an_environment_that_cannot_be_imported():
