@@ -163,10 +163,16 @@ def patch() -> None:
     plugin.adapt()
 
 
-def npu_runner(config: Any, device: torch.device) -> Any:
-    """vllm-ascend's model runner V2; parameters of graphs, which it keeps in a module, are those of this runner."""
+def npu_runner(config: Any, device: torch.device, runner_class: type | None = None) -> Any:
+    """vllm-ascend's model runner V2; what it keeps in modules, parameters of graphs for one, is of this runner.
+
+    Args:
+        config: the configuration.
+        device: the device.
+        runner_class: a subclass of it.
+    """
     from vllm_ascend.compilation import acl_graph
     from vllm_ascend.worker.v2.model_runner import NPUModelRunner
 
     acl_graph._graph_params = None
-    return NPUModelRunner(config, device)
+    return (runner_class or NPUModelRunner)(config, device)

@@ -63,15 +63,19 @@ class TwinGraphs(UBatchGraphManager):
             CUDAGraphMode.NONE, num_tokens, num_reqs, num_active_loras=num_active_loras, num_ubatches=num_ubatches
         )
 
-    def before_capture(self, state: "UBatchState", warmup: bool) -> None:
+    def before_capture(self, desc: cudagraph_utils.BatchExecutionDescriptor, state: "UBatchState", warmup: bool) -> None:
         """Tell the FFN side of the warm-up or the capture that is about to begin, and order it after its preparation."""
         assert self.stage_runner is not None
+        self.twin_slices[desc] = state.slices
         self.stage_runner.capture_stream.wait_stream(torch.cuda.current_stream())
         with scopes.capturing(self.stage_runner.host.control, warmup):
             self.stage_runner.announce(state.forward_contexts)
 
+    def after_capture(self, desc: cudagraph_utils.BatchExecutionDescriptor) -> None:
+        """A twin has been captured."""
+
     @contextmanager
-    def staged_replay(self, desc: cudagraph_utils.BatchExecutionDescriptor) -> Iterator[None]:
+    def staged_replay(self, desc: cudagraph_utils.BatchExecutionDescriptor) -> Iterator["UBatchState"]:
         """Everything around the replay of a twin: the staged ubatches, the FFN side's notice, the hooks.
 
         Raises:
@@ -86,14 +90,18 @@ class TwinGraphs(UBatchGraphManager):
             raise StagedStateError(f"{state.slices} are staged; {desc} was captured for {self.twin_slices[desc]}")
         with scopes.replaying(self.stage_runner.host.control), self.replay_hooks.around(desc):
             self.stage_runner.announce(state.forward_contexts)
-            yield
+            yield state
+
+    def release_twin(self, desc: cudagraph_utils.BatchExecutionDescriptor) -> None:
+        """Drop one graph of a split batch, if it is there."""
+        self.graphs.pop(desc, None)
+        self.twin_slices.pop(desc, None)
 
     def release_twins(self) -> None:
         """Drop the graphs of split batches; the native ones stay."""
         for twins in self.twin_descs.values():
             for twin in twins:
-                self.graphs.pop(twin, None)
-        self.twin_slices.clear()
+                self.release_twin(twin)
 
     def release(self) -> None:
         """Drop all graphs, at the end of the runner: a graph keeps alive what it was captured with."""

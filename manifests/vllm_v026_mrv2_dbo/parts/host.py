@@ -1,6 +1,7 @@
 """What the AFD plugin provides; nothing here asks an object what it can do."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -67,6 +68,9 @@ class MetadataProvider(Protocol):
 
     def complete(self, input_batch: InputBatch, ubatch: InputBatch, ubatch_slice: UBatchSlice, for_capture: bool) -> InputBatch:
         """The ubatch with the fields that the native slicer does not know, as `slice_ascend_fields` makes them."""
+
+    def building(self, ubatch_slice: UBatchSlice) -> AbstractContextManager[None]:
+        """The block in which the attention metadata of the ubatch is built."""
 
     def additional_kwargs(self, stage: Stage) -> Mapping[str, Any]:
         """What goes into the stage's forward context beyond the platform's part."""
@@ -146,6 +150,10 @@ class PlainMetadata:
     def complete(self, input_batch: InputBatch, ubatch: InputBatch, ubatch_slice: UBatchSlice, for_capture: bool) -> InputBatch:
         """The ubatch as the native slicer made it."""
         return ubatch
+
+    def building(self, ubatch_slice: UBatchSlice) -> AbstractContextManager[None]:
+        """As it is built natively."""
+        return nullcontext()
 
     def additional_kwargs(self, stage: Stage) -> Mapping[str, Any]:
         """Nothing."""

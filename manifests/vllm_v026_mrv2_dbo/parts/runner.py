@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import torch
 from vllm.config.compilation import CUDAGraphMode
-from vllm.v1.worker.gpu.input_batch import InputBatch
+from vllm.v1.worker.gpu import input_batch as batches
 from vllm.v1.worker.ubatch_utils import UBatchSlices
 
 
@@ -20,7 +20,7 @@ class UBatchRunner(Protocol):
     """Runs the model on the ubatches of a step."""
 
     def prepare(
-        self, input_batch: InputBatch, block_tables: tuple[torch.Tensor, ...], slot_mappings: torch.Tensor,
+        self, input_batch: batches.InputBatch, block_tables: tuple[torch.Tensor, ...], slot_mappings: torch.Tensor,
         cg_mode: CUDAGraphMode = CUDAGraphMode.NONE, for_capture: bool = False,
     ) -> UBatchState:  # fmt: skip
         """Split the batch and build what each ubatch needs."""

@@ -1,0 +1,144 @@
+"""vllm-ascend's graph manager with graphs of split batches."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from afd_backports.vllm_v026_mrv2_dbo import scopes
+from afd_backports.vllm_v026_mrv2_dbo.ascend_params import RecordedParams, TwinParams, merged_context, update_stages
+from afd_backports.vllm_v026_mrv2_dbo.descriptor import AFDBatchExecutionDescriptor
+from afd_backports.vllm_v026_mrv2_dbo.graph_manager import UBatchGraphs
+from torch import nn
+from vllm.config import VllmConfig
+from vllm.config.compilation import CUDAGraphMode
+from vllm.forward_context import ForwardContext
+from vllm.sequence import IntermediateTensors
+from vllm.v1.kv_cache_interface import KVCacheConfig
+from vllm.v1.worker.gpu.block_table import BlockTables
+from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor
+from vllm.v1.worker.gpu.input_batch import InputBuffers
+from vllm.v1.worker.gpu.model_states.interface import ModelState
+from vllm.v1.worker.utils import AttentionGroup
+from vllm_ascend.compilation import acl_graph
+from vllm_ascend.worker.v2.aclgraph_utils import ModelAclGraphManager, ModelWithContext
+from vllm_ascend.worker.v2.utils import communicator_switch
+
+if TYPE_CHECKING:
+    from afd_backports.vllm_v026_mrv2_dbo.ubatch_runner import AFDAscendUBatchRunnerV2, UBatchState
+
+
+class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):
+    """Native graphs are captured, updated and replayed natively; beside them, graphs of split batches.
+
+    The device waits in a replay, at the attention of each layer, until that has been given the lengths of this step: of
+    each stage its own. The updates of a replay begin when the work issued before it is done, other replays too; and it
+    does not end before they are. So no replay sees updates of another.
+
+    Attributes:
+        native_params: vllm-ascend's own parameters; graphs of split batches leave them alone.
+        twin_params: the parameters of each graph of a split batch.
+        recorded: what stands in the place of the native ones during a capture.
+    """
+
+    def __init__(
+        self,
+        vllm_config: VllmConfig,
+        device: torch.device,
+        cudagraph_mode: CUDAGraphMode,
+        decode_query_len: int,
+        model_runner: Any,
+        lora_capture_cases: list[int] | None = None,
+    ) -> None:
+        super().__init__(
+            vllm_config, device, cudagraph_mode, decode_query_len, model_runner, lora_capture_cases=lora_capture_cases
+        )
+        self.native_params = acl_graph.get_graph_params()
+        self.attach(None)
+
+    def attach(self, ubatch_runner: "AFDAscendUBatchRunnerV2 | None") -> None:
+        """Take the ubatch runner; no graph has been captured with it."""
+        super().attach(ubatch_runner)
+        self.twin_params: dict[BatchExecutionDescriptor, TwinParams] = {}
+        self.recorded = RecordedParams()
+
+    def params_scope(self, params: object) -> AbstractContextManager[None]:
+        """The block in which vllm-ascend finds these parameters, in whatever module of it looks for them."""
+        return scopes.substitute(acl_graph, "_graph_params", self.native_params, params)
+
+    def capture_twins(
+        self,
+        model: nn.Module,
+        model_state: ModelState,
+        input_buffers: InputBuffers,
+        intermediate_tensors: IntermediateTensors | None,
+        block_tables: BlockTables,
+        attn_groups: list[list[AttentionGroup]],
+        kv_cache_config: KVCacheConfig,
+        has_lora: bool = False,
+        use_aux_hidden_state_outputs: bool = False,
+        lora_capture_hook: Callable[[int, int, int], None] | None = None,
+        progress_bar_desc: str = "Capturing CUDA graphs",
+    ) -> None:
+        """Capture graphs of split batches, under the conditions that vllm-ascend makes for native ones."""
+        with communicator_switch(), self.params_scope(self.recorded):
+            super().capture_twins(
+                ModelWithContext(model), model_state, input_buffers, intermediate_tensors, block_tables, attn_groups,
+                kv_cache_config, has_lora, use_aux_hidden_state_outputs, lora_capture_hook, progress_bar_desc,
+            )  # fmt: skip
+
+    def before_capture(self, desc: BatchExecutionDescriptor, state: "UBatchState", warmup: bool) -> None:
+        """Parameters of its own for the graph that is about to be captured."""
+        if not warmup:
+            self.recorded.twin = self.twin_params[desc] = TwinParams(state.slices[0].num_tokens)
+        super().before_capture(desc, state, warmup)
+
+    def after_capture(self, desc: BatchExecutionDescriptor) -> None:
+        """See that the graph can be updated."""
+        self.twin_params[desc].check()
+        super().after_capture(desc)
+
+    def run_fullgraph(
+        self, desc: BatchExecutionDescriptor
+    ) -> torch.Tensor | tuple[torch.Tensor, list[torch.Tensor]] | IntermediateTensors:
+        """Replay a graph; of a split batch, with updates for each of its stages."""
+        if not isinstance(desc, AFDBatchExecutionDescriptor) or desc.num_ubatches == 1:
+            return super().run_fullgraph(desc)
+        assert self.update_stream is not None
+        with self.staged_replay(desc) as state:
+            context, params = merged_context(state.forward_contexts), self.twin_params[desc]
+            params.check(len(state.forward_contexts[0].attn_metadata))
+            self.update_stream.wait_stream(torch.cuda.current_stream())
+            # Past vllm-ascend's method, which would update the graph of a whole batch.
+            output = super(ModelAclGraphManager, self).run_fullgraph(desc)
+            try:
+                self.update(params, context)
+            except BaseException:
+                self.give_up(desc)
+                raise
+        return output
+
+    def update(self, params: TwinParams, context: ForwardContext) -> None:
+        """Update the replay that has been issued, in one go for both stages."""
+        assert self.update_stream is not None
+        # FIXME of vllm-ascend: one backend for all groups.
+        backend = self.model_runner.attn_groups[0][0].backend
+        with self.params_scope(params.merged()):
+            update_stages(backend, self.update_stream, context, params.num_tokens, self.vllm_config)
+
+    def give_up(self, desc: BatchExecutionDescriptor) -> None:
+        """Let a replay end that was not updated, and never replay its graph again: some of it may not wait any more."""
+        assert self.update_stream is not None
+        self.twin_params[desc].let_pass(self.update_stream)
+        torch.cuda.synchronize()
+        self.release_twin(desc)
+
+    def release_twin(self, desc: BatchExecutionDescriptor) -> None:
+        """Drop a graph, and what it would be updated with."""
+        super().release_twin(desc)
+        self.twin_params.pop(desc, None)
+
+    def release_twins(self) -> None:
+        """Drop the graphs of split batches and all their parameters."""
+        super().release_twins()
+        self.recorded = RecordedParams()

@@ -1,0 +1,86 @@
+"""vllm-ascend's model runner with ubatches, as an attention side with AFD runs it."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+
+import torch
+from afd_backports.vllm_v026_mrv2_dbo import scopes
+from afd_backports.vllm_v026_mrv2_dbo.ascend_graphs import AFDModelAclGraphManagerV2
+from afd_backports.vllm_v026_mrv2_dbo.attention import NUM_UBATCHES
+from afd_backports.vllm_v026_mrv2_dbo.host import AFDHost, PlainHost, PlainMetadata
+from afd_backports.vllm_v026_mrv2_dbo.runner import UBatchExecution
+from afd_backports.vllm_v026_mrv2_dbo.slicer import slice_ascend_fields
+from afd_backports.vllm_v026_mrv2_dbo.ubatch_runner import UBatchLifecycle
+from afd_backports.vllm_v026_mrv2_dbo.validation import AFDValidation
+from vllm.config import VllmConfig
+from vllm.v1.worker.ubatch_utils import UBatchSlice
+from vllm.v1.worker.workspace import init_workspace_manager, reset_workspace_manager
+from vllm_ascend.ops import rotary_embedding
+from vllm_ascend.worker.v2 import model_runner
+from vllm_ascend.worker.v2.aclgraph_utils import ModelAclGraphManager
+from vllm_ascend.worker.v2.attn_utils import build_attn_state
+from vllm_ascend.worker.v2.input_batch import AscendInputBatch
+from vllm_ascend.worker.v2.model_runner import NPUModelRunner
+
+
+class AscendMetadata(PlainMetadata):
+    """What each stage needs on Ascend; a plugin's metadata provider is a subclass of it."""
+
+    def __init__(self, vllm_config: VllmConfig) -> None:
+        self._attn_state = partial(build_attn_state, vllm_config)
+
+    def complete(
+        self, input_batch: AscendInputBatch, ubatch: AscendInputBatch, ubatch_slice: UBatchSlice, for_capture: bool
+    ) -> AscendInputBatch:
+        """The ubatch with its own lengths on the host and its own attention state."""
+        return slice_ascend_fields(input_batch, ubatch, ubatch_slice, None if for_capture else self._attn_state)
+
+    @contextmanager
+    def building(self, ubatch_slice: UBatchSlice) -> Iterator[None]:
+        """Let the metadata of a stage have rotary factors of its own.
+
+        vllm-ascend writes those of MLA's decodes to the start of two buffers, from where a graph reads them, and metadata
+        of both stages is built before either runs. A stage's start is where its tokens start in the whole batch.
+        """
+        start = ubatch_slice.token_slice.start
+        cos, sin = rotary_embedding._cos_mla, rotary_embedding._sin_mla
+        if cos is None:  # no MLA
+            yield
+            return
+        with (
+            scopes.substitute(rotary_embedding, "_cos_mla", cos, cos[start:]),
+            scopes.substitute(rotary_embedding, "_sin_mla", sin, sin[start:]),
+        ):
+            yield
+
+
+class AscendHost(PlainHost):
+    """The host of a runner without FFN ranks, on Ascend."""
+
+    def __init__(self, vllm_config: VllmConfig) -> None:
+        super().__init__()
+        self.metadata = AscendMetadata(vllm_config)
+
+
+class AFDNPUAttentionModelRunnerV2(AFDValidation, UBatchLifecycle, UBatchExecution, NPUModelRunner):
+    """vllm-ascend's model runner V2 with dual batch overlap, for the attention side of AFD.
+
+    A plugin's runner is a subclass: it says what the configuration's AFD part is (`afd_settings`), for which models there
+    is a proxy (`afd_models`), and gives its own objects to the stages (`make_afd_host`). Without ubatches in the configuration
+    all is native.
+    """
+
+    def __init__(self, vllm_config: VllmConfig, device: torch.device) -> None:
+        super().__init__(vllm_config, device)
+        if vllm_config.parallel_config.use_ubatching:
+            reset_workspace_manager()  # vllm-ascend's worker has made one for a single stage
+            init_workspace_manager(device, NUM_UBATCHES)
+
+    def make_afd_host(self) -> AFDHost:
+        """The plugin's objects. A plugin that has its own derives its metadata provider from `AscendMetadata`."""
+        return AscendHost(self.vllm_config)
+
+    def graph_manager_scope(self) -> AbstractContextManager[None]:
+        """The block in which vllm-ascend makes a graph manager that can hold twins."""
+        return scopes.graph_manager_factory(model_runner, ModelAclGraphManager, AFDModelAclGraphManagerV2)
