@@ -86,14 +86,8 @@ def preview(
         findings += made.findings
         if made.text:
             modules[manifest.module] = made.text
-        for entry in made.entries:
-            symbol = entry.symbol
-            entries[entry.ref] = EntryText(
-                entry.ref,
-                symbol.reference if symbol is not None else "",
-                symbol.data.decode("utf-8") if symbol is not None else None,
-                entry.body.text,
-            )
+        for product in made.products:
+            entries[product.ref] = EntryText(product.ref, product.symbol, product.upstream_text, product.body.text)
     if errors:
         worst = max(errors, key=lambda e: e.exit_code)
         raise type(worst)(*(f for error in errors for f in error.findings))

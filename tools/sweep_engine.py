@@ -58,8 +58,12 @@ class Engine:
         maker = ModuleMaker(
             manifest, self.workspace, package=PACKAGE, marker="### PATCH", folder=Path("manifests"), root=Path()
         )
-        made = maker.make()
-        (one,) = made.entries
+        (attempt,), _ = maker.attempts()
+        if attempt.error is not None:
+            raise attempt.error
+        made = maker.assembled([attempt], ())
+        one = attempt.generated
+        assert one is not None
         assert one.symbol is not None
         assert one.plan is not None
         nodes = [node for node in one.symbol.nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]

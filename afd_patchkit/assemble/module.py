@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from afd_patchkit.assemble.comments import entry_header, file_header
@@ -21,8 +22,10 @@ from afd_patchkit.assemble.entry import (
     signature_note,
 )
 from afd_patchkit.assemble.imports import Part, manifest_imports, read_part
+from afd_patchkit.assemble.memo import Inputs, Memo
 from afd_patchkit.assemble.outline import outline
 from afd_patchkit.assemble.probes import first_that_holds
+from afd_patchkit.assemble.product import Product, product_of
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.errors import DeltaError, ManifestError, PatchkitError
@@ -32,7 +35,7 @@ from afd_patchkit.names.model import NamePlan
 from afd_patchkit.names.scopes import free_occurrences
 from afd_patchkit.review.finding import Finding, Position, finding
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
-from afd_patchkit.source.text import SourceFile, Span, Text
+from afd_patchkit.source.text import Span, Text
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,19 @@ class Retired:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One live entry: what was generated, or why it could not be."""
+    """One live entry: what was generated, now (`generated`) or by an earlier run (`kept`), or why it could not be."""
 
     entry: Entry
     group: ClassGroup | None
     ref: str
     generated: GeneratedEntry | None = None
     error: PatchkitError | None = None
+    kept: Product | None = None
+
+    @cached_property
+    def product(self) -> Product | None:
+        """What it contributes to its module; None when it could not be generated."""
+        return product_of(self.generated) if self.generated is not None else self.kept
 
 
 @dataclass(frozen=True)
@@ -63,18 +72,16 @@ class GeneratedModule:
     Attributes:
         manifest: what it was generated from.
         buffer: its text with origins; empty when wholly retired.
-        entries: what it holds, in order.
+        products: what it holds, in order.
         retired: what it does not hold any more.
-        files: upstream files that went into it.
         parts: owned files that went into it.
         findings: what does not stop generation.
     """
 
     manifest: Manifest
     buffer: Buffer
-    entries: tuple[GeneratedEntry, ...]
+    products: tuple[Product, ...]
     retired: tuple[Retired, ...]
-    files: tuple[SourceFile, ...]
     parts: tuple[Part, ...]
     findings: tuple[Finding, ...]
     text: str = field(default="")
@@ -83,7 +90,7 @@ class GeneratedModule:
     @property
     def wholly_retired(self) -> bool:
         """Whether nothing is left to generate."""
-        return not self.entries
+        return not self.products
 
 
 def module_name(package: str, module: str) -> str:
@@ -100,13 +107,15 @@ class ModuleMaker:
         package: generated import package.
         marker: comment prefix of fences.
         folder: the manifest's folder, for parts.
-        shown: gives the path of a file as the user would type it.
+        root: the project's folder.
+        memo: entries that earlier runs generated; without it `make` generates all.
     """
 
     def __init__(
-        self, manifest: Manifest, workspace: Workspace, *, package: str, marker: str, folder: Path, root: Path
-    ) -> None:
-        self.manifest, self.workspace = manifest, workspace
+        self, manifest: Manifest, workspace: Workspace, *, package: str, marker: str, folder: Path, root: Path,
+        memo: Memo | None = None,
+    ) -> None:  # fmt: skip
+        self.manifest, self.workspace, self.memo = manifest, workspace, memo
         self.package, self.marker, self.folder, self.root = package, marker, folder, root
         self.dotted = module_name(package, manifest.module)
         self.problems: list[Finding] = []
@@ -118,7 +127,7 @@ class ModuleMaker:
         Raises:
             PatchkitError: with the findings of all its entries.
         """
-        attempts, retired = self.attempts()
+        attempts, retired = self.attempts(self.memo)
         errors = [a.error for a in attempts if a.error is not None]
         problems = [f for error in errors for f in error.findings] + self.needs_retired(attempts, retired)
         if problems:
@@ -126,8 +135,11 @@ class ModuleMaker:
             raise type(worst)(*problems)
         return self.assembled(attempts, retired)
 
-    def attempts(self) -> tuple[list[Attempt], list[Retired]]:
+    def attempts(self, memo: Memo | None = None) -> tuple[list[Attempt], list[Retired]]:
         """Generate each live entry on its own; the second result is what the target makes superfluous.
+
+        Args:
+            memo: entries that need not be generated again.
 
         Raises:
             PatchkitError: the module as a whole is unusable (imports, parts).
@@ -140,7 +152,7 @@ class ModuleMaker:
         for entry, group in live:
             ref = self.ref(entry, group)
             try:
-                found.append(Attempt(entry, group, ref, self._entry(entry, group, provided)))
+                found.append(self._attempt(entry, group, provided, memo))
             except PatchkitError as error:
                 placed = type(error)(*(f.at(entry=ref, manifest=entry.where) for f in error.findings))
                 found.append(Attempt(entry, group, ref, error=placed))
@@ -213,6 +225,33 @@ class ModuleMaker:
             names |= {need.bound: need.statement() for need in part.needs if need.guard == "none"}
         return names
 
+    def _attempt(self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str], memo: Memo | None) -> Attempt:
+        ref = self.ref(entry, group)
+        if memo is None:
+            return Attempt(entry, group, ref, self._entry(entry, group, provided))
+        inputs = self._inputs(entry, group, provided)
+        kept = memo.find(inputs)
+        if kept is not None:
+            return Attempt(entry, group, ref, kept=kept)
+        attempt = Attempt(entry, group, ref, self._entry(entry, group, provided))
+        assert attempt.product is not None
+        memo.keep(inputs, attempt.product)
+        return attempt
+
+    def _inputs(self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str]) -> Inputs:
+        return Inputs(
+            entry=entry,
+            pin=None if entry.kind == "owned" else entry.pin or self.manifest.pin,
+            ref=self.ref(entry, group),
+            module=self.dotted,
+            marker=self.marker,
+            group=group.name if group else None,
+            above=names_above(entry, group),
+            provided=provided,
+            removal=self.conditions(entry),
+            part=self._part_of(entry),
+        )
+
     def _entry(self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str]) -> GeneratedEntry:
         ref = self.ref(entry, group)
         if entry.kind == "owned":
@@ -227,7 +266,7 @@ class ModuleMaker:
             entry=ref,
             module=self.dotted,
             group=group.name if group else None,
-            above=_names_above(entry, group),
+            above=names_above(entry, group),
             provided=provided,
             marker=self.marker,
             pin_text=self.workspace.describe(pin),
@@ -284,11 +323,18 @@ class ModuleMaker:
         header = entry_header(
             entry, source=None, signature=None, rebindings={}, renamed=None, removal=self.conditions(entry)
         )
-        first = next(e for e, _ in self.manifest.all_entries() if e.part == entry.part)
-        body = Buffer.emitted(part.body, (), "owned") if first is entry else Buffer()
+        text = self._part_of(entry)
+        body = Buffer.emitted(text, (), "owned") if text else Buffer()
         return GeneratedEntry(
             entry, ref, entry.name or entry.part, None, None, None, tuple(header), body, watched=watched
         )
+
+    def _part_of(self, entry: Entry) -> str | None:
+        """The owned text that stands in place of this entry: the first entry of a part stands for all of it."""
+        if entry.part is None:
+            return None
+        first = next(e for e, _ in self.manifest.all_entries() if e.part == entry.part)
+        return self.parts[entry.part].body if first is entry else ""
 
     def _watched(self, entry: Entry) -> Iterator[Symbol]:
         """The symbols an owned entry mirrors: on the target, or on the donor when the target lacks them."""
@@ -310,44 +356,39 @@ class ModuleMaker:
         Raises:
             PatchkitError: it does not compile, or a name does not resolve.
         """
-        generated = [(a.generated, a.group) for a in attempts if a.generated is not None]
-        entries = tuple(g for g, _ in generated)
-        used = [g.symbol.file for g in entries if g.symbol is not None]
-        used += [file for g in entries if g.applied is not None for file, _ in g.applied.taken.values()]
-        files = {(file.pin, file.path): file for file in used}  # pins may have a file of one path
-        findings = [f for g in entries for f in g.findings]
-        if not entries:
-            return GeneratedModule(self.manifest, Buffer(), (), tuple(retired), (), (), tuple(findings))
-        block, more = self._import_block(entries)
+        live = [(a.product, a.group) for a in attempts if a.product is not None]
+        products = tuple(product for product, _ in live)
+        files = {(file.pin, file.path): file for p in products for file in p.files}  # pins may have a file of one path
+        findings = [f for p in products for f in p.findings]
+        if not products:
+            return GeneratedModule(self.manifest, Buffer(), (), tuple(retired), (), tuple(findings))
+        block, more = self._import_block(products)
         findings += more
-        pins = {g.entry.pin or self.manifest.pin or "" for g in entries if g.symbol is not None}
-        pins |= {pin for g in entries if g.applied is not None for pin, _ in g.applied.taken}
         header = file_header(
             manifest=self.manifest.path,
             summary=self.manifest.summary,
             module=self.manifest.module,
-            pins=[self.workspace.describe(pin) for pin in sorted(pins)],
+            pins=[self.workspace.describe(pin) for pin in sorted({pin for pin, _ in files})],
             files=files.values(),
         )
         top = "\n".join(header) + "\n" + (f"\n{block.strip()}\n" if block.strip() else "")
-        buffer = Buffer.emitted(top, (), "owned") + Buffer(self._bodies(generated))
+        buffer = Buffer.emitted(top, (), "owned") + Buffer(_bodies(live))
         text = buffer.text
         self._prove(text, {part.path: part for part in self.parts.values()})
         return GeneratedModule(
             self.manifest,
             buffer,
-            entries,
+            products,
             tuple(retired),
-            tuple(files.values()),
             tuple(self.parts.values()),
             tuple(findings),
             text,
             outline(buffer),
         )
 
-    def _import_block(self, entries: Sequence[GeneratedEntry]) -> tuple[str, list[Finding]]:
+    def _import_block(self, products: Sequence[Product]) -> tuple[str, list[Finding]]:
         extra = [*self.imports, *(need for part in self.parts.values() for need in part.needs)]
-        plans = [g.plan for g in entries if g.plan is not None]
+        plans = [p.plan for p in products if p.plan is not None]
         own = NamePlan(
             imports=tuple(extra),
             future_annotations=any(part.future_annotations for part in self.parts.values()),
@@ -358,20 +399,6 @@ class ModuleMaker:
         needs, findings = merge_imports(plans)
         block = render_imports(needs, merge_statements(plans), first_party=[self.package])
         return block, [f.at(manifest=self.manifest.where) for f in findings]
-
-    def _bodies(self, generated: Sequence[tuple[GeneratedEntry, ClassGroup | None]]) -> Iterator[Run]:
-        group: ClassGroup | None = None
-        for entry, owner in generated:
-            if owner is not None and owner is not group:
-                yield Run("\n\n" + _class_header(owner), None, 0, (), "owned")
-            elif owner is None:
-                yield Run("\n\n", None, 0, (), "owned")
-            else:
-                yield Run("\n", None, 0, (), "owned")
-            indent = "    " if owner is not None else ""
-            yield Run("".join(f"{indent}{line}\n" for line in entry.header), None, 0, (), "owned")
-            yield from entry.body.runs
-            group = owner
 
     def _prove(self, text: str, parts: Mapping[str, Part]) -> None:
         """Invariant 7: the module compiles and every free name in it resolves."""
@@ -412,7 +439,22 @@ class ModuleMaker:
             raise DeltaError(*found)
 
 
-def _names_above(entry: Entry, group: ClassGroup | None) -> frozenset[str]:
+def _bodies(products: Sequence[tuple[Product, ClassGroup | None]]) -> Iterator[Run]:
+    group: ClassGroup | None = None
+    for product, owner in products:
+        if owner is not None and owner is not group:
+            yield Run("\n\n" + _class_header(owner), None, 0, (), "owned")
+        elif owner is None:
+            yield Run("\n\n", None, 0, (), "owned")
+        else:
+            yield Run("\n", None, 0, (), "owned")
+        indent = "    " if owner is not None else ""
+        yield Run("".join(f"{indent}{line}\n" for line in product.header), None, 0, (), "owned")
+        yield from product.body.runs
+        group = owner
+
+
+def names_above(entry: Entry, group: ClassGroup | None) -> frozenset[str]:
     """Names that the generated class binds before this member."""
     members = group.members if group is not None else ()
     before = members[: next((i for i, member in enumerate(members) if member is entry), 0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -75,6 +76,7 @@ class LazyGroup(click.Group):
         **extra: Any,
     ) -> Any:
         """Run the command line and exit with its code."""
+        gc.disable()  # parsed files are many objects without cycles; long loops collect when a part of them is done
         arguments = list(sys.argv[1:] if args is None else args)
         session = Session(arguments=arguments)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from afd_patchkit import __version__
-from afd_patchkit.assemble.record import ModuleResult
+from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.compare import check_files, module_path, stale_inputs
 from afd_patchkit.lock import Lock
 from afd_patchkit.project import Project

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from afd_patchkit import __version__
-from afd_patchkit.assemble.record import ModuleResult
+from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.compare import check_files, locked_report, module_path, outline_path, stale_inputs
 from afd_patchkit.errors import ManifestError
@@ -52,7 +52,7 @@ def generate_all(
     kept: dict[str, Any] = {}
     if lock is not None and not full and not moved and not modules:
         kept = _proved(project, lock, inputs, chosen)
-    results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, jobs, progress)
+    results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, jobs, progress, full=full)
     findings = [f for result in results for f in result.findings]
     if lock is not None and modules:
         kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}

@@ -7,7 +7,7 @@ from typing import Any
 
 from afd_patchkit import __version__
 from afd_patchkit import lock as locks
-from afd_patchkit.assemble.record import ModuleResult
+from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.assemble.workspace import import_packages
 from afd_patchkit.lock import ENGINE, Lock
 from afd_patchkit.manifest.model import Pin, Pins

@@ -6,8 +6,9 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from afd_patchkit.assemble.memo import Memo
 from afd_patchkit.assemble.module import ModuleMaker
-from afd_patchkit.assemble.record import ModuleResult, record
+from afd_patchkit.assemble.result import ModuleResult, record
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.errors import PatchkitError
 from afd_patchkit.lock import Lock
@@ -29,16 +30,29 @@ def generate_modules(
     opener: Opener,
     jobs: int | None = 1,
     progress: Progress | None = None,
+    *,
+    full: bool = False,
 ) -> list[ModuleResult]:
-    """Generate modules into memory; user errors become findings of failed results."""
+    """Generate modules into memory; user errors become findings of failed results.
+
+    Args:
+        project: what they belong to.
+        workspace: the upstreams.
+        manifests: what to generate.
+        opener: what opened the upstreams.
+        jobs: worker processes; by default one below 400 entries.
+        progress: told about modules.
+        full: generate also the entries that an earlier run generated from the same inputs.
+    """
     prefetch(workspace, manifests, opener)
     if progress:
         progress.start(len(manifests))
     entries = sum(1 for m in manifests for _ in m.all_entries())
     count = jobs or (2 if entries >= _PARALLEL_FROM else 1)
     results: list[ModuleResult] = []
+    gc.freeze()  # modules and models of the tool itself
     try:
-        for result in _results(project, workspace, manifests, opener, min(count, len(manifests) or 1)):
+        for result in _results(project, workspace, manifests, opener, min(count, len(manifests) or 1), full=full):
             results.append(result)
             # What a module leaves behind (parsed files) lives until the end of the run. Scanning it again in every
             # collection would make the cost per entry grow with their number.
@@ -54,16 +68,17 @@ def generate_modules(
 
 
 def _results(
-    project: Project, workspace: Workspace, manifests: Sequence[Manifest], opener: Opener, jobs: int
+    project: Project, workspace: Workspace, manifests: Sequence[Manifest], opener: Opener, jobs: int, *, full: bool
 ) -> Iterator[ModuleResult]:
     if jobs == 1:
+        memo = Memo(opener.options.store, workspace, fresh=full)
         for manifest in manifests:
-            yield make_module(project, workspace, manifest)
+            yield make_module(project, workspace, manifest, memo)
         return
     from concurrent.futures import ProcessPoolExecutor  # slow to import, and rarely needed
 
     options = replace(opener.options, progress=None)
-    arguments = (project, workspace.pins, options, opener.lock)
+    arguments = (project, workspace.pins, options, opener.lock, full)
     with ProcessPoolExecutor(jobs, initializer=_start_worker, initargs=arguments) as pool:
         yield from pool.map(_work, [m.path for m in manifests], chunksize=max(1, len(manifests) // (jobs * 8)))
 
@@ -71,11 +86,12 @@ def _results(
 _worker: Callable[[str], ModuleResult] | None = None
 
 
-def _start_worker(project: Project, pins: Pins, options: SourceOptions, lock: Lock | None) -> None:
+def _start_worker(project: Project, pins: Pins, options: SourceOptions, lock: Lock | None, full: bool) -> None:
     global _worker  # noqa: PLW0603 - the state of one worker process
     manifests = {m.path: m for m in load_manifests(project).manifests}
     workspace = Workspace(pins, Opener(options, lock, pins))
-    _worker = lambda path: make_module(project, workspace, manifests[path])  # noqa: E731
+    memo = Memo(options.store, workspace, fresh=full)
+    _worker = lambda path: make_module(project, workspace, manifests[path], memo)  # noqa: E731
 
 
 def _work(path: str) -> ModuleResult:
@@ -83,7 +99,7 @@ def _work(path: str) -> ModuleResult:
     return _worker(path)
 
 
-def maker_of(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleMaker:
+def maker_of(project: Project, workspace: Workspace, manifest: Manifest, memo: Memo | None = None) -> ModuleMaker:
     """What generates one module of a project."""
     return ModuleMaker(
         manifest,
@@ -92,13 +108,14 @@ def maker_of(project: Project, workspace: Workspace, manifest: Manifest) -> Modu
         marker=project.marker,
         folder=(project.root / manifest.path).parent,
         root=project.root,
+        memo=memo,
     )
 
 
-def make_module(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleResult:
+def make_module(project: Project, workspace: Workspace, manifest: Manifest, memo: Memo | None = None) -> ModuleResult:
     """Generate one module; user errors become findings of a failed result."""
     try:
-        return record(maker_of(project, workspace, manifest).make())
+        return record(maker_of(project, workspace, manifest, memo).make())
     except PatchkitError as error:
         return ModuleResult(manifest.module, manifest.path, findings=error.findings, failed=True)
 
@@ -111,11 +128,15 @@ def prefetch(workspace: Workspace, manifests: Sequence[Manifest], opener: Opener
             pin = entry.pin or manifest.pin
             if entry.symbol is not None and pin is not None:
                 wanted.setdefault(pin, set()).add(parse_reference(entry.symbol.text)[0])
+    store = opener.options.store
     for pin, modules in wanted.items():
+        known = (opener.known(pin) or {}).get("files", {})
+        locked = {_module_of(path) for path in known}
+        if modules <= locked and all(store.has_blob(f"sha256:{file['raw']}") for file in known.values()):
+            continue  # nothing to fetch
         try:
             upstream = opener(pin, workspace.pins.pins[pin])
-            known = (opener.known(pin) or {}).get("files", {})
-            upstream.read_many(sorted((modules | {_module_of(path) for path in known}) & set(upstream.modules())))
+            upstream.read_many(sorted((modules | locked) & set(upstream.modules())))
         except PatchkitError:
             continue  # the entry that needs it reports it, with its place
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from afd_patchkit import lock as locks
-from afd_patchkit.assemble.record import ModuleResult
+from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.compare import generated_files, module_path, outline_path, package_inits
 from afd_patchkit.lock import Lock
 from afd_patchkit.project import Project

@@ -56,6 +56,10 @@ class Store:
         self._drop(path)
         return None
 
+    def has_blob(self, digest: str) -> bool:
+        """Whether there is something under `digest` (it may turn out to be damaged)."""
+        return self.root is not None and os.path.exists(self._blob_path(digest))
+
     def put(self, digest: str, data: bytes) -> None:
         """Keep verified `data`; does nothing when the cache cannot be written."""
         if self.root is not None:

@@ -382,9 +382,9 @@ def test_only_touched_modules_are_generated_again(sample: Sample, monkeypatch) -
     made: list[str] = []
     real = generate.make_module
 
-    def counted(project, workspace, manifest):  # type: ignore[no-untyped-def]
+    def counted(project, workspace, manifest, memo):  # type: ignore[no-untyped-def]
         made.append(manifest.module)
-        return real(project, workspace, manifest)
+        return real(project, workspace, manifest, memo)
 
     monkeypatch.setattr(generate, "make_module", counted)
     sample.edit("manifests/acme_set/one.yaml", "summary: one.", "summary: changed.")

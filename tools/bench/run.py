@@ -24,10 +24,15 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 
+def _environment() -> dict[str, str]:
+    """As where a package is installed: its modules are compiled once, not in every run."""
+    return {**{k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}, "PYTHONPATH": str(ROOT)}
+
+
 def seconds(command: Sequence[str]) -> float:
     """Wall time of one command."""
     started = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env=_environment())
     return time.perf_counter() - started
 
 
@@ -62,7 +67,8 @@ for path in sys.argv[1:]:
 def regen(runs: int) -> None:
     """A warm `regen` against importing libcst and parsing the same functions with it.
 
-    Three cases: nothing changed; one manifest changed (its functions are parsed by the peer); everything, with `--full`.
+    Three cases: nothing changed; the code of one delta changed (the peer parses the functions of its manifest); everything, with
+    `--full`.
     """
     from afd_patchkit.api import load_project
     from afd_patchkit.manifest.load import load_manifests
@@ -86,7 +92,7 @@ def regen(runs: int) -> None:
         try:
             flip = ["-c", _FLIP.format(path=str(path), command=[*command])]
             paired(
-                f"warm regen, {touched.module} changed / import libcst and parse its {len(some)} functions",
+                f"warm regen, one delta of {touched.module} changed / import libcst and parse its {len(some)} functions",
                 [sys.executable, *flip],
                 [sys.executable, "-c", _PEER, *some],
                 runs,
@@ -102,13 +108,14 @@ def regen(runs: int) -> None:
         )
 
 
-# changes one line of a manifest, then becomes the command
+# changes the code of a manifest's first delta that has some, then becomes the command
 _FLIP = """
 import os
 text = open({path!r}).read()
-mark = "reason: "
-at = text.index(mark) + len(mark)
-text = text[:at] + text[at:].removeprefix("Now ") if text[at:].startswith("Now ") else text[:at] + "Now " + text[at:]
+mark = "with: |\\n"
+at = text.index("\\n", text.index(mark, text.index("deltas:")) + len(mark))
+flipped = text[:at].endswith("  # flipped")
+text = text[:at].removesuffix("  # flipped") + ("" if flipped else "  # flipped") + text[at:]
 open({path!r}, "w").write(text)
 os.execv({command!r}[0], {command!r})
 """

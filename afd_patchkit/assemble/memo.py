@@ -1,0 +1,128 @@
+"""Entries that an earlier run generated from the same inputs.
+
+A manifest that changes in one place is generated again as a whole, yet its other entries come out as before. What makes an
+entry is its own manifest text, what its module provides by itself, and the artifacts of its pins; where all of that is
+the same, the kept product is the one that would come out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from afd_patchkit import __version__
+from afd_patchkit.assemble.product import Product, from_json, to_json
+from afd_patchkit.assemble.workspace import Workspace, import_packages
+from afd_patchkit.lock import ENGINE, digest
+from afd_patchkit.manifest.model import Code, Delta, Entry, Model, Probe, TakeBody
+from afd_patchkit.upstream.cache import Store
+
+FORMAT = 1
+"""Of the kept JSON data; raised when `product.to_json` writes something else."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What makes one entry, artifacts aside.
+
+    Attributes:
+        entry: the manifest's entry.
+        pin: its pin; None for owned code.
+        ref: `module.py::name`.
+        module: dotted name of the generated module.
+        marker: comment prefix of fences.
+        group: name of the generated class that it is a member of, if any.
+        above: names that this class binds above it.
+        provided: names that the generated module binds by itself, and what they are.
+        removal: the conditions that count for it.
+        part: text of the owned file that it stands for.
+    """
+
+    entry: Entry
+    pin: str | None
+    ref: str
+    module: str
+    marker: str
+    group: str | None
+    above: frozenset[str]
+    provided: Mapping[str, str]
+    removal: tuple[Probe, ...]
+    part: str | None
+
+
+class Memo:
+    """Products by their inputs, in the user's cache.
+
+    Args:
+        store: the cache.
+        workspace: the upstreams of this run.
+        fresh: find nothing, so that everything is generated and kept anew.
+    """
+
+    def __init__(self, store: Store, workspace: Workspace, *, fresh: bool = False) -> None:
+        self._store, self._workspace, self._fresh = store, workspace, fresh
+        self._keys: dict[str, str | None] = {}
+
+    def find(self, inputs: Inputs) -> Product | None:
+        """The product of an earlier run; None when there is none."""
+        key = self._key(inputs)
+        kept = self._store.document("entries", key) if key is not None and not self._fresh else None
+        return from_json(kept, inputs.entry.where, self._workspace.read) if kept is not None else None
+
+    def keep(self, inputs: Inputs, product: Product) -> None:
+        """Let later runs find `product`."""
+        key = self._key(inputs)
+        if key is not None and all(f.manifest == inputs.entry.where and f.generated is None for f in product.findings):
+            self._store.put_document(to_json(product), "entries", key)
+
+    def _key(self, inputs: Inputs) -> str | None:
+        if inputs.ref not in self._keys:
+            self._keys[inputs.ref] = self._digest(inputs)
+        return self._keys[inputs.ref]
+
+    def _digest(self, inputs: Inputs) -> str | None:
+        """Digest of all inputs; None when an upstream is a tree, which may change at any time."""
+        artifacts = {}
+        for name in sorted(self._pins(inputs)):
+            artifact = self._workspace.upstream(name).artifact
+            identity = artifact.sha256 or (artifact.file if artifact.source == "git" else None)
+            if identity is None:
+                return None
+            artifacts[name] = [identity, self._workspace.describe(name)]
+        facts = {**vars(inputs), "above": sorted(inputs.above), "entry": plain(inputs.entry), "removal": plain(inputs.removal)}
+        return digest(json.dumps([FORMAT, ENGINE, __version__, artifacts, facts], sort_keys=True).encode())
+
+    def _pins(self, inputs: Inputs) -> set[str]:
+        """The pins that the entry is made from: its own, that of the code it runs on, those it takes from or watches."""
+        entry, pins = inputs.entry, self._workspace.pins.pins
+        found = set(_taken(entry.deltas))
+        if inputs.pin is not None:
+            found.add(inputs.pin)
+            found |= {name for name, pin in pins.items() if pin.distribution == pins[inputs.pin].distribution}
+        packages = {code.text.split(".")[0] for code in entry.watch}
+        return found | {name for name, pin in pins.items() if packages.intersection(import_packages(pin))}
+
+
+def _taken(deltas: tuple[Delta, ...]) -> set[str]:
+    found: set[str] = set()
+    for delta in deltas:
+        takes = [body.take for body in (delta.insert, delta.with_) if isinstance(body, TakeBody)]
+        found |= {take.pin for take in takes} | _taken(delta.deltas)
+        for take in takes:
+            found |= _taken(take.deltas)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """What a part of a manifest says, without its places in the file: JSON data."""
+    if isinstance(value, Model):
+        return {name: plain(getattr(value, name)) for name in sorted(value.model_fields_set) if name != "where"}
+    if isinstance(value, Code):
+        return value.text
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    return value

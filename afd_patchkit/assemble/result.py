@@ -1,0 +1,82 @@
+"""What one generated module contributes to files, lock and report: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from afd_patchkit.assemble.comments import describe_probes
+from afd_patchkit.assemble.module import GeneratedModule
+from afd_patchkit.lock import digest
+from afd_patchkit.review.finding import Finding
+
+
+@dataclass(frozen=True)
+class ModuleResult:
+    """One module, or why there is none.
+
+    Attributes:
+        module: path below the generated package root.
+        manifest: path of its manifest.
+        text: its text; empty when wholly retired or failed.
+        outline: its outline.
+        lock: its part of the lock.
+        files: per pin, path of each upstream file used: raw and normalised digest.
+        findings: everything to report.
+        failed: whether it could not be generated.
+    """
+
+    module: str
+    manifest: str
+    text: str = ""
+    outline: str = ""
+    lock: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, tuple[str, str]]] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    failed: bool = False
+    entries: int = 0
+    deltas: int = 0
+    upstream_lines: int = 0
+    verbatim_lines: int = 0
+    retired: tuple[str, ...] = ()
+
+    @property
+    def wholly_retired(self) -> bool:
+        """Whether every entry is retired."""
+        return not self.failed and not self.text
+
+
+def record(module: GeneratedModule) -> ModuleResult:
+    """The plain data of a generated module."""
+    lock: dict[str, Any] = {
+        "manifest": module.manifest.path,
+        "entries": {p.ref.partition("::")[2]: p.record for p in module.products},
+        "retired": {r.name: describe_probes([r.probe]) for r in module.retired},
+        "parts": sorted(part.path for part in module.parts),
+    }
+    if module.text:
+        lock["sha256"] = digest(module.text.encode())
+        lock["outline"] = digest(module.outline.encode())
+    return ModuleResult(
+        module=module.manifest.module,
+        manifest=module.manifest.path,
+        text=module.text,
+        outline=module.outline,
+        lock=lock,
+        files=_files(module),
+        findings=module.findings,
+        entries=len(module.products),
+        deltas=sum(p.deltas for p in module.products),
+        upstream_lines=sum(p.upstream_lines for p in module.products),
+        verbatim_lines=sum(p.verbatim_lines for p in module.products),
+        retired=tuple(r.ref for r in module.retired),
+    )
+
+
+def _files(module: GeneratedModule) -> dict[str, dict[str, tuple[str, str]]]:
+    """Per pin, raw and normalised digest of every upstream file used."""
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    for file in (file for p in module.products for file in (*p.files, *p.watched)):
+        found.setdefault(file.pin, {})[file.path] = (file.raw_sha256, file.sha256)
+    return found
