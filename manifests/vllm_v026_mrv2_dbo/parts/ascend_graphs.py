@@ -1,6 +1,5 @@
 """vllm-ascend's graph manager with graphs of split batches."""
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,7 @@ from vllm.config import VllmConfig
 from vllm.config.compilation import CUDAGraphMode
 from vllm.forward_context import ForwardContext
 from vllm.sequence import IntermediateTensors
-from vllm.v1.kv_cache_interface import KVCacheConfig
-from vllm.v1.worker.gpu.block_table import BlockTables
 from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor
-from vllm.v1.worker.gpu.input_batch import InputBuffers
-from vllm.v1.worker.gpu.model_states.interface import ModelState
-from vllm.v1.worker.utils import AttentionGroup
 from vllm_ascend.compilation import acl_graph
 from vllm_ascend.worker.v2.aclgraph_utils import ModelAclGraphManager, ModelWithContext
 from vllm_ascend.worker.v2.utils import communicator_switch
@@ -42,17 +36,10 @@ class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):
     """
 
     def __init__(
-        self,
-        vllm_config: VllmConfig,
-        device: torch.device,
-        cudagraph_mode: CUDAGraphMode,
-        decode_query_len: int,
-        model_runner: Any,
-        lora_capture_cases: list[int] | None = None,
-    ) -> None:
-        super().__init__(
-            vllm_config, device, cudagraph_mode, decode_query_len, model_runner, lora_capture_cases=lora_capture_cases
-        )
+        self, vllm_config: VllmConfig, device: torch.device, cudagraph_mode: CUDAGraphMode, decode_query_len: int,
+        model_runner: Any, lora_capture_cases: list[int] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(vllm_config, device, cudagraph_mode, decode_query_len, model_runner, lora_capture_cases)
         self.native_params = acl_graph.get_graph_params()
         self.attach(None)
 
@@ -66,26 +53,10 @@ class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):
         """The block in which vllm-ascend finds these parameters, in whatever module of it looks for them."""
         return scopes.substitute(acl_graph, "_graph_params", self.native_params, params)
 
-    def capture_twins(
-        self,
-        model: nn.Module,
-        model_state: ModelState,
-        input_buffers: InputBuffers,
-        intermediate_tensors: IntermediateTensors | None,
-        block_tables: BlockTables,
-        attn_groups: list[list[AttentionGroup]],
-        kv_cache_config: KVCacheConfig,
-        has_lora: bool = False,
-        use_aux_hidden_state_outputs: bool = False,
-        lora_capture_hook: Callable[[int, int, int], None] | None = None,
-        progress_bar_desc: str = "Capturing CUDA graphs",
-    ) -> None:
+    def capture_twins(self, model: nn.Module, *inputs: Any) -> None:
         """Capture graphs of split batches, under the conditions that vllm-ascend makes for native ones."""
         with communicator_switch(), self.params_scope(self.recorded):
-            super().capture_twins(
-                ModelWithContext(model), model_state, input_buffers, intermediate_tensors, block_tables, attn_groups,
-                kv_cache_config, has_lora, use_aux_hidden_state_outputs, lora_capture_hook, progress_bar_desc,
-            )  # fmt: skip
+            super().capture_twins(ModelWithContext(model), *inputs)
 
     def before_capture(self, desc: BatchExecutionDescriptor, state: "UBatchState", warmup: bool) -> None:
         """Parameters of its own for the graph that is about to be captured."""
