@@ -1,0 +1,33 @@
+"""The page of verdicts, and what is read from it for the next run."""
+
+from __future__ import annotations
+
+from afd_patchkit.review.finding import Position
+from tools.mutation_deltas import Mutation
+from tools.mutation_judge import Verdict
+from tools.mutation_page import page, read_page
+
+VERDICTS = [
+    (Mutation("set/a.py", "set/a.py::f", "one | two", Position("a.yaml", 3)), Verdict("killed", "tests/dbo/test_a.py::test_x[a|b]", "assert")),
+    (Mutation("set/a.py", "set/a.py::A.g", "three", Position("a.yaml", 9)), Verdict("refused", "PK203 PK232", "no match")),
+    (Mutation("set/b.py", "set/b.py::h", "four", Position("b.yaml", 9)), Verdict("survived", said="7 test files pass")),
+    (Mutation("set/b.py", "set/b.py::h", "five", Position("b.yaml", 19)), Verdict("timeout", "tests/dbo/test_b.py", "not done within 5 s")),
+]
+
+
+def test_the_page_says_who_noticed():
+    text = page(VERDICTS, vllm="0.26.0", ascend=False)
+    assert "| a | 2 | 1 | 1 | 0 |" in text
+    assert "| b | 2 | 0 | 0 | 2 |" in text
+    assert "| all | 4 | 1 | 1 | 2 |" in text
+    assert "| `f` | one \\| two | `tests/dbo/test_a.py::test_x[a\\|b]` |" in text
+    assert "| `A.g` | three | `regen`: PK203 PK232 |" in text
+    assert "| `h` | four | **survived**: 7 test files pass |" in text
+    assert "| `h` | five | **timeout**: not done within 5 s |" in text
+    assert "vllm-ascend was not there" in text
+
+
+def test_the_page_is_read_back():
+    assert read_page(page(VERDICTS, vllm="0.26.0", ascend=True)) == {
+        "a.py::f/one | two": "tests/dbo/test_a.py::test_x[a|b]", "a.py::A.g/three": "", "b.py::h/four": "", "b.py::h/five": "",
+    }  # fmt: skip

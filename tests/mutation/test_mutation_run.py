@@ -1,0 +1,173 @@
+"""The command on an invented project: generated, mutated and tested as the real one, without vLLM."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.engine.sample import Sample
+from tools import mutation_run
+from tools.environments import ROOT
+from tools.mutation_deltas import Mutation
+from tools.mutation_judge import Judge
+from tools.mutation_run import main
+from tools.mutation_scratch import Result, Results
+from tools.mutation_tests import Sight
+
+MANIFEST = """
+schema: 1
+module: acme_set/total.py
+summary: Sums.
+pin: acme
+entries:
+  - symbol: acme.engine:total
+    reason: ours is stricter.
+    deltas:
+      - name: tested
+        at: start
+        insert: |
+          values = [*values, 1]
+      - name: not tested
+        before: |
+          return out
+        insert: |
+          assert out < 1000
+      - name: an end
+        parameter:
+          add: "end: int = 50"
+      - name: stops at the end
+        before: |
+          return out
+        insert: |
+          out = min(out, end)
+      - name: does nothing
+        replace: |
+          out = 0
+        with: |
+          __upstream__
+"""
+TEST = """
+from afd_backports.acme_set.total import total
+
+
+def test_total():
+    assert total([1, 2]) == 4
+
+
+def test_end():
+    while total([60]) != 50:
+        pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch) -> Sample:
+    sample = Sample(tmp_path / "project")
+    sample.write("pyproject.toml", "[tool.afd-patchkit]\n[tool.pytest.ini_options]\naddopts = '--import-mode=importlib'\npythonpath = ['.']\n")
+    (sample.root / "manifests/acme_set/runner.yaml").unlink()
+    sample.manifest(MANIFEST, "total")
+    sample.write("tests/dbo/conftest.py", "")
+    sample.write("tests/dbo/test_total.py", TEST)
+    sample.write("tests/sim/ranks.py", "VLLM = None\nclass Zygote:\n    @staticmethod\n    def of(environment): pass\ndef stop_all(): pass\n")
+    for name in ("__init__", "mutation_warm"):
+        sample.write(f"tools/{name}.py", (ROOT / f"tools/{name}.py").read_text(encoding="utf-8"))
+    monkeypatch.setattr(mutation_run, "ROOT", sample.root)
+    monkeypatch.setattr(mutation_run, "PAGE", sample.root / "mutations.md")
+    monkeypatch.setenv("AFD_PATCHKIT_DONOR_TREE", "none")
+    return sample
+
+
+def run(project: Sample, *arguments: str) -> int:
+    return main(["acme_set", "--python", sys.executable, "--source", f"acme={project.source}", "--offline", "--limit", "20", *arguments])
+
+
+def test_each_delta_is_dropped_and_the_page_says_who_noticed(project: Sample, capsys):
+    before = {p: p.read_bytes() for p in project.root.rglob("*.*") if p.is_file()}
+    assert run(project, "--write") == 1
+    said = capsys.readouterr().out
+    assert "5 mutations: 1 killed, 1 refused, 2 survived, 1 timeout" in said
+    assert "survived  manifests/acme_set/total.yaml:13:9  total.py::total/not tested" in said
+    text = (project.root / "mutations.md").read_text(encoding="utf-8")
+    assert "| `total` | tested | `tests/dbo/test_total.py::test_total` |" in text
+    assert "| `total` | not tested | **survived**: 1 test files pass |" in text
+    assert "| `total` | an end | `regen`: PK232 |" in text
+    assert "| `total` | stops at the end | **timeout**: not done within 20 s |" in text
+    assert "| `total` | does nothing | **survived**: the generated code is the same without it |" in text
+    after = {p: p.read_bytes() for p in project.root.rglob("*.*") if p.is_file()}
+    assert {p for p in after if after[p] != before.get(p)} == {project.root / "mutations.md"}
+
+
+def test_results_count_again_while_nothing_changes(project: Sample, capsys, monkeypatch):
+    assert run(project, "--only", "total/tested") == 0
+    capsys.readouterr()
+    monkeypatch.setattr(mutation_run.Scratch, "run", lambda *_: pytest.fail("it is known already"))
+    assert run(project, "--only", "total/tested") == 0
+    assert "1 mutations: 1 killed" in capsys.readouterr().out
+
+
+def test_a_test_that_fails_anyway_notices_nothing(project: Sample, capsys):
+    project.edit("tests/dbo/test_total.py", "== 4", "== 5")
+    assert run(project, "--only", "not tested") == 3
+    assert "fails without a mutation" in capsys.readouterr().err
+
+
+def test_entries_and_lists(project: Sample, capsys):
+    assert run(project, "--list", "--module", "total") == 0
+    assert capsys.readouterr().out.splitlines()[0] == "total.py::total/tested"
+    assert run(project, "--entries", "--list") == 0
+    assert capsys.readouterr().out == "total.py::total\n"
+
+
+@pytest.mark.parametrize("more", [["--module", "x"], ["--only", "x"], ["--entries"], ["--list"]])
+def test_a_page_is_written_of_a_whole_set(more, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["--write", *more])
+    assert "whole set" in capsys.readouterr().err
+
+
+def test_a_set_that_is_not_there(project: Sample, capsys):
+    assert main(["other_set", "--source", f"acme={project.source}", "--offline"]) == 3
+    assert "no set other_set" in capsys.readouterr().err
+
+
+def test_manifests_that_are_wrong_anyway(project: Sample, capsys):
+    project.edit("manifests/acme_set/total.yaml", "return out\n        insert: |\n          assert", "return nothing\n        insert: |\n          assert")
+    assert run(project) == 3
+    assert "the manifests as they are: PK" in capsys.readouterr().err
+
+
+class Stub:
+    """In the place of a scratch copy: what fails, by test file or test."""
+
+    def __init__(self, failing: dict[str, str]) -> None:
+        self.failing, self.ran = failing, []
+
+    def run(self, tests, changed, limit):
+        self.ran += tests
+        failed = [(test, said) for test, said in self.failing.items() if changed and test.startswith(tests[0])]
+        return Result(failed[0]) if failed else Result()
+
+
+def test_the_test_that_noticed_before_runs_first_and_alone(tmp_path: Path):
+    for name in ("a", "b"):
+        path = tmp_path / f"tests/dbo/test_{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("from afd_backports.set import m\n")
+    base = {"afd_backports/set/m.py": "x = 1\n"}
+    mutation = Mutation("set/m.py", "set/m.py::f", "d", None)
+    known = {"m.py::f/d": "tests/dbo/test_b.py::test_y"}
+
+    def judged(tests: Stub, folder: str):
+        judge = Judge(Sight(tmp_path, base, ["tests/dbo"]), Results(tmp_path / folder), known, (), 5)
+        return judge.verdict(mutation, "afd_backports/set/m.py", {"afd_backports/set/m.py": "x = 2\n"}, tests)
+
+    tests = Stub({"tests/dbo/test_b.py::test_y": "no"})
+    assert judged(tests, "one").by == "tests/dbo/test_b.py::test_y"
+    assert tests.ran == ["tests/dbo/test_b.py::test_y", "tests/dbo/test_b.py"]  # and that file without the mutation
+    tests = Stub({"tests/dbo/test_a.py::test_x": "no"})
+    assert judged(tests, "two").by == "tests/dbo/test_a.py::test_x"
+    assert tests.ran == ["tests/dbo/test_b.py::test_y", "tests/dbo/test_b.py", "tests/dbo/test_a.py", "tests/dbo/test_a.py"]
+    tests = Stub({})
+    assert judged(tests, "three").outcome == "survived"

@@ -1,0 +1,142 @@
+"""Mutations of a manifest: which deltas and entries it has, and its text without one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from afd_patchkit.errors import ManifestError
+from afd_patchkit.manifest.cross import entry_label
+from afd_patchkit.manifest.load import parse_manifest
+from afd_patchkit.manifest.model import Delta, GroupEntry, Manifest, TakeBody
+from afd_patchkit.review.finding import Position
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One delta, or one entry, that is left out.
+
+    Attributes:
+        module: the generated module: a path below the generated root.
+        entry: `module.py::name`.
+        delta: name of the delta; empty when the whole entry is left out.
+        where: place of its mapping in the manifest.
+        key: the key that goes with it, because it is the only item there; empty when there are others.
+        inner: names of the deltas inside of it.
+    """
+
+    module: str
+    entry: str
+    delta: str
+    where: Position
+    key: str = ""
+    inner: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`module.py::entry/delta`, without the folder of the set; for a whole entry without the delta."""
+        module, _, entry = self.entry.partition("::")
+        return f"{module.rpartition('/')[2]}::{entry}" + (f"/{self.delta}" if self.delta else "")
+
+
+class CannotDrop(Exception):
+    """The item does not stand on lines of its own."""
+
+
+def mutations(data: bytes, file: str, *, entries: bool = False) -> list[Mutation]:
+    """All deltas of a manifest, outer ones before those inside them; with `entries`, its entries instead.
+
+    Raises:
+        ManifestError: it is no manifest.
+    """
+    manifest = parse_manifest(data, file)
+    return list(_entries(manifest) if entries else _deltas(manifest))
+
+
+def _deltas(manifest: Manifest) -> Iterator[Mutation]:
+    for entry, group in manifest.all_entries():
+        label = entry_label(manifest, entry, group)
+        for delta, siblings in _nested(entry.deltas):
+            inner = tuple(d.name for items in _inside(delta) for d, _ in _nested(items))
+            yield Mutation(manifest.module, label, delta.name, delta.where, "" if siblings > 1 else "deltas", inner)
+
+
+def _entries(manifest: Manifest) -> Iterator[Mutation]:
+    """Every entry; a class of one member goes with it."""
+    for item in manifest.entries:
+        if not isinstance(item, GroupEntry):
+            yield Mutation(manifest.module, entry_label(manifest, item), "", item.where)
+            continue
+        members = item.class_.members
+        for member in members:
+            label = entry_label(manifest, member, item.class_)
+            yield Mutation(manifest.module, label, "", member.where if len(members) > 1 else item.where)
+
+
+def _inside(delta: Delta) -> Iterator[Sequence[Delta]]:
+    """The lists of deltas inside a delta: of what it wraps, and of the texts that it takes."""
+    yield delta.deltas
+    for body in (delta.with_, delta.insert):
+        if isinstance(body, TakeBody):
+            yield body.take.deltas
+
+
+def _nested(deltas: Sequence[Delta]) -> Iterator[tuple[Delta, int]]:
+    """All deltas, each with the number of items of its list."""
+    for delta in deltas:
+        yield delta, len(deltas)
+        for items in _inside(delta):
+            yield from _nested(items)
+
+
+def without(data: bytes, file: str, mutation: Mutation) -> bytes:
+    """The manifest without one item; every other line stays as it is.
+
+    Raises:
+        CannotDrop: the item does not stand on lines of its own, or more than it would go.
+    """
+    lines = data.decode("utf-8").splitlines(keepends=True)
+    first, last = _lines(lines, mutation.where)
+    if mutation.key:
+        first = next(n for n in range(first - 1, -1, -1) if _says(lines[n]))
+        if lines[first].strip() != f"{mutation.key}:":
+            raise CannotDrop(f"{file}:{first + 1}: `{mutation.key}:` does not stand on a line of its own")
+    text = "".join(lines[:first] + lines[last:]).encode()
+    _proved(data, text, file, mutation)
+    return text
+
+
+def _lines(lines: Sequence[str], where: Position) -> tuple[int, int]:
+    """First line of a list item, and the one behind its last."""
+    first = where.line - 1
+    head = lines[first][: where.column - 1]
+    dash = head.find("-")
+    if head.strip() != "-":
+        raise CannotDrop(f"{where}: the item does not begin with `- ` on a line of its own")
+    last = first + 1
+    while last < len(lines) and not (lines[last].strip() and len(lines[last]) - len(lines[last].lstrip(" ")) <= dash):
+        last += 1
+    while not lines[last - 1].strip():  # blank lines part what stands around the item
+        last -= 1
+    return first, last
+
+
+def _says(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _proved(old: bytes, new: bytes, file: str, mutation: Mutation) -> None:
+    """Nothing but the item is gone, as far as the new text is a manifest; what makes it none is found by `regen`."""
+    try:
+        left = [m.name for entries in (False, True) for m in mutations(new, file, entries=entries)]
+    except ManifestError:
+        return
+    gone = {mutation.delta, *mutation.inner}
+    wanted = [
+        m.name
+        for entries in (False, True)
+        for m in mutations(old, file, entries=entries)
+        if m.entry != mutation.entry or (mutation.delta and m.delta not in gone)
+    ]
+    if left != wanted:
+        raise CannotDrop(f"{mutation.where}: more than the item would go")

@@ -1,0 +1,106 @@
+"""Which test notices a mutation: the tests that see the mutated module, likely ones first, until one fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tools.mutation_deltas import Mutation
+from tools.mutation_scratch import Result, Results, Scratch
+from tools.mutation_tests import Sight, meaning
+
+Outcome = Literal["killed", "refused", "survived", "timeout"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutation.
+
+    Attributes:
+        outcome: `killed` by a test, `refused` by regen; `survived`: all tests pass; `timeout`: the tests did not end, and
+            no time-out of their own has reported it. The last two are failures.
+        by: the test; codes of regen's findings.
+        said: the error's message.
+    """
+
+    outcome: Outcome
+    by: str = ""
+    said: str = ""
+
+    @property
+    def noticed(self) -> bool:
+        """Whether somebody is told."""
+        return self.outcome in ("killed", "refused")
+
+
+class TestsFail(Exception):
+    """The test that notices a mutation fails without it, too."""
+
+    __test__ = False
+
+
+class Judge:
+    """Finds the test that notices a mutation.
+
+    Attributes:
+        sight: which tests see what, and the generated modules without a mutation.
+        results: what is known from earlier runs.
+        known: name of a mutation to the test that noticed it before.
+        environment: what else decides results.
+        limit: seconds for one test file.
+    """
+
+    def __init__(
+        self, sight: Sight, results: Results, known: Mapping[str, str], environment: Sequence[str], limit: float
+    ) -> None:
+        self.sight, self.results, self.known, self.environment, self.limit = sight, results, known, environment, limit
+        self._noticed: Counter[tuple[str, str]] = Counter()
+
+    def verdict(self, mutation: Mutation, path: str, modules: Mapping[str, str], scratch: Scratch) -> Verdict:
+        """Run tests until one fails.
+
+        Args:
+            mutation: it.
+            path: the module that it changes, below the generated root.
+            modules: the generated modules with it.
+            scratch: where to run.
+
+        Raises:
+            TestsFail: without the mutation the test fails, too.
+        """
+        base = self.sight.generated
+        changed = {name: text for name, text in modules.items() if text != base.get(name)}
+        if modules.keys() == base.keys() and all(meaning(text) == meaning(base[name]) for name, text in changed.items()):
+            return Verdict("survived", said="the generated code is the same without it")
+        known = self.known.get(mutation.name, "")
+        files = self.sight.about(path)
+        for file in sorted(files, key=lambda f: (f != known.partition("::")[0], -self._noticed[path, f])):
+            result = self._result(file, modules, changed, scratch, known if known.startswith(f"{file}::") else "")
+            if result.timeout:
+                return Verdict("timeout", file, f"not done within {self.limit:g} s")
+            if result.failed:
+                self._passes_without(file, scratch)
+                self._noticed[path, file] += 1
+                return Verdict("killed", *result.failed)
+        return Verdict("survived", said=f"{len(files)} test files pass")
+
+    def _result(
+        self, file: str, modules: Mapping[str, str], changed: Mapping[str, str], scratch: Scratch, first: str = ""
+    ) -> Result:
+        """All of one test file; `first` is the test that is run first, alone."""
+        digest = self.sight.digest(file, modules, self.environment)
+        result = self.results.get(digest)
+        if result is not None:
+            return result
+        result = scratch.run([first], changed, self.limit) if first else Result()
+        if not (result.failed or result.timeout) or "pytest ended with" in "".join(result.failed):
+            result = scratch.run([file], changed, self.limit)
+        self.results.put(digest, result)
+        return result
+
+    def _passes_without(self, file: str, scratch: Scratch) -> None:
+        result = self._result(file, self.sight.generated, {}, scratch)
+        if result.failed or result.timeout:
+            raise TestsFail(f"{file} fails without a mutation: {': '.join(result.failed) or 'it does not end'}")
