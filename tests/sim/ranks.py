@@ -55,6 +55,21 @@ class Rank:
     size: int
     folder: Path
 
+    def within(self, **roles: int) -> tuple[str, Rank]:
+        """The role of this rank, and its place in it; each role has a folder of its own in the common one.
+
+        Args:
+            roles: how many ranks there are of each, in the order of the ranks.
+        """
+        start = 0
+        for name, size in roles.items():
+            if self.index < start + size:
+                folder = self.folder / name
+                folder.mkdir(exist_ok=True)
+                return name, Rank(self.index - start, size, folder)
+            start += size
+        raise ValueError(f"rank {self.index} of {self.size} is none of {roles}")
+
 
 class RankFailed(Exception):
     """A rank ended without an answer, or with an error of a kind that is unknown here; `__cause__` has more."""

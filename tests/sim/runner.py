@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -95,9 +96,12 @@ def resolve_kv_layout(config: Any) -> None:
 
 
 def scale_weights(model: torch.nn.Module, seed: int = 1) -> None:
-    """Weights with which everything matters: of vLLM's dummy weights (0.001) attention would hardly reach the logits."""
-    generator = torch.Generator().manual_seed(seed)
+    """Weights with which everything matters: of vLLM's dummy weights (0.001) attention would hardly reach the logits.
+
+    They depend on the parameter's name alone, so that a part of a model has the weights that it has in the whole.
+    """
     with torch.no_grad():
-        for parameter in model.parameters():
+        for name, parameter in model.named_parameters():
             if parameter.dim() == 2:
+                generator = torch.Generator().manual_seed(seed + zlib.crc32(name.encode()))
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * 2 / parameter.shape[1] ** 0.5)

@@ -76,11 +76,19 @@ class MetadataProvider(Protocol):
         """What goes into the stage's forward context beyond the platform's part."""
 
 
-class ControlPayload(Protocol):
-    """What the FFN side is told before a step."""
+class RankTokens(Protocol):
+    """As much of vLLM's `DPMetadata` as goes from one side to the other."""
 
     @property
-    def dp_metadata_list(self) -> Mapping[int, DPMetadata]:
+    def num_tokens_across_dp_cpu(self) -> torch.Tensor:
+        """Tokens of each DP rank."""
+
+
+class ControlPayload(Protocol):
+    """What the FFN side is told before a step; at most one of the flags is raised."""
+
+    @property
+    def dp_metadata_list(self) -> Mapping[int, RankTokens]:
         """Tokens of the ranks, by stage."""
 
     @property
@@ -97,7 +105,12 @@ class ControlPayload(Protocol):
 
 
 class AFDControl(Protocol):
-    """The attention side's end of the control plane; its flags go into every payload that it sends."""
+    """The attention side's end of the control plane; its flags go into every payload that it sends.
+
+    What is generated here announces split steps: before they run eagerly, are warmed up, captured and replayed. Single
+    batches take vLLM's own path, so the plugin announces them as it does without ubatches: where the model is called, and
+    before a native graph is replayed.
+    """
 
     is_warmup: bool
     is_graph_capturing: bool
@@ -108,13 +121,23 @@ class AFDControl(Protocol):
 
 
 class Connector(Protocol):
-    """The data plane, as a model proxy uses it on the attention side."""
+    """The data plane, as a model proxy uses it on the attention side: it hands over to the other stage between the two."""
 
     def send_attn_output(self, hidden_states: torch.Tensor, context: Any) -> None:
         """Hand a layer's hidden states to the FFN side."""
 
     def recv_ffn_output(self, ref_tensor: torch.Tensor, ubatch_idx: int = 0) -> torch.Tensor:
         """What the FFN side made of them."""
+
+
+class FFNConnector(Protocol):
+    """The data plane on the FFN side; layers are the outer loop, stages the inner one."""
+
+    def recv_attn_output(self, ubatch_idx: int = 0, **kwargs: Any) -> Any:
+        """A layer's hidden states of one stage, and the context to send the output with."""
+
+    def send_ffn_output(self, ffn_output: torch.Tensor, context: Any, **kwargs: Any) -> None:
+        """Hand the output back to where the hidden states came from."""
 
 
 class FFNAction(Enum):
@@ -130,6 +153,12 @@ class FFNPolicy(Protocol):
 
     def action(self, payload: ControlPayload) -> FFNAction:
         """What to do; a shape that has been captured is replayed when it is announced for capture again."""
+
+    def captured(self, payload: ControlPayload) -> None:
+        """The capture that `action` has asked for is complete."""
+
+    def forget(self) -> None:
+        """All graphs are dropped."""
 
 
 class AFDHost(Protocol):

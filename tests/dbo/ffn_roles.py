@@ -1,0 +1,113 @@
+"""Attention ranks and FFN ranks, in processes of their own: whole runs, and runs that are disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.sim.config import MOE, make_config
+from tests.sim.ranks import Rank
+from tests.sim.runner import join_groups
+from tests.sim.scenario import Outcome, Scenario, play
+
+SIZE = 2
+"""Ranks of each role."""
+
+WORLD = 2 * SIZE
+
+
+@dataclass
+class FFNLog:
+    """What an FFN rank did.
+
+    Attributes:
+        steps: kind as announced, tokens of all ranks by stage, what was done.
+        captures: number of graphs.
+        replays: per tokens of all ranks by stage, how often its graph was replayed.
+    """
+
+    steps: list[tuple[str, dict[int, list[int]], str]] = field(default_factory=list)
+    captures: int = 0
+    replays: dict[tuple[tuple[int, tuple[int, ...]], ...], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AttentionLog:
+    """What an attention rank saw.
+
+    Attributes:
+        outcome: tokens, logits, marks, replays.
+        sent: what it announced.
+        raised: whether a flag is still raised.
+        parameters: names of the experts' parameters that it holds.
+    """
+
+    outcome: Outcome
+    sent: list[tuple[str, dict[int, list[int]]]]
+    raised: bool
+    parameters: list[str]
+
+
+def ends(rank: Rank, **more: Any) -> tuple[str, Rank, Any]:
+    """The role of a rank, its place in it, and its end of the connector."""
+    from tests.sim.connector import AttentionEnd, FFNEnd
+
+    role, place = rank.within(attention=SIZE, ffn=SIZE)
+    common: dict[str, Any] = {"index": place.index, "size": SIZE, "layers": MOE["num_hidden_layers"], **more}
+    if role == "attention":
+        return role, place, AttentionEnd(rank.folder, **common)
+    return role, place, FFNEnd(rank.folder, hidden=MOE["hidden_size"], **common)
+
+
+def make_ffn(place: Rank, connector: Any) -> Any:
+    """The runner of an FFN rank."""
+    from tests.dbo.ffn_side import FFNRunner
+
+    config = make_config(MOE, dp=(place.index, place.size))
+    join_groups(config, rank=place.index, size=place.size, rendezvous=place.folder / "groups")
+    return FFNRunner(config, connector)
+
+
+def attention_runner(end: Any) -> Any:
+    """The class of an attention rank's runner."""
+    from tests.dbo.ffn_attention import AttentionRunner
+
+    class Runner(AttentionRunner):
+        connector = end
+
+    return Runner
+
+
+def play_apart(rank: Rank, scenarios: Mapping[str, Scenario]) -> dict[str, Any]:
+    """Scenarios of the attention ranks, one after the other; an `AttentionLog` or an `FFNLog` of each."""
+    role, place, end = ends(rank)
+    if role == "ffn":
+        return {name: make_ffn(place, end).serve() for name in scenarios}
+    from tests.dbo.ffn_attention import MODEL, register_model
+
+    register_model()
+    logs = {}
+    for name, scenario in scenarios.items():
+        end.sent.clear()
+        runners: list[Any] = []
+
+        def make(config: Any, device: Any, runners: list[Any] = runners) -> Any:
+            runners.append(attention_runner(end)(config, device))
+            return runners[-1]
+
+        outcome = play(place, replace(scenario, model=MODEL), make)
+        sent = [(payload.kind, payload.tokens) for payload in end.sent]
+        names = [name for name, _ in runners[0].model.named_parameters() if "experts" in name]
+        logs[name] = AttentionLog(outcome, sent, end.raised, names)
+        end.end()
+    return logs
+
+
+def play_together(rank: Rank, scenarios: Mapping[str, Scenario]) -> dict[str, Outcome]:
+    """The requests of all ranks on one rank, with vLLM's own runner, in single batches; the experts are in the process."""
+    merged = {}
+    for name, scenario in scenarios.items():
+        prompts = {request: prompt for part in scenario.prompts for request, prompt in part.items()}
+        merged[name] = play(rank, replace(scenario, prompts=(prompts,), dbo=None, graphs=None, races=False))
+    return merged

@@ -1,0 +1,132 @@
+"""Nobody waits for ever: whatever happens to an attention rank or an FFN rank, all others get an error; or the step is given up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
+
+from tests.dbo import eager, ffn_faults
+from tests.dbo.ffn_roles import SIZE, WORLD
+from tests.sim.ranks import RankFailed, run_ranks
+from tests.sim.scheduler import Logits, difference
+
+pytestmark = pytest.mark.vllm
+
+LIMIT = 60.0
+"""Seconds for a run with a fault; the ends wait for each other for three."""
+
+LOST, DIVERGED = "PeerLost", "PeerDiverged"
+END = ("PeerAborted", LOST)  # the word of an end that gives up may come after its end
+ANY = (*END, "RuntimeError")  # of the FFN ranks' own group, or an end of the connector
+OWN = ("OwnError: in the middle of a step",)
+
+# Rank 0 and 1 are attention ranks, rank 2 and 3 work for them.
+FAULTS: list[tuple[str, int, list[tuple[str, ...]]]] = [
+    ("raises", 2, [END, ANY, OWN, ANY]),
+    ("says nothing", 2, [(LOST,), ANY, ANY, ANY]),
+    ("raises", 0, [OWN, ANY, ANY, ANY]),
+    ("announces another kind", 1, [END, END, (DIVERGED,), (DIVERGED,)]),
+    ("announces other tokens", 1, [END, END, (DIVERGED,), (DIVERGED,)]),
+    ("sends other tokens", 1, [ANY, END, ANY, (DIVERGED,)]),
+    ("forgets", 3, [ANY, END, ANY, ("FFNControlError: a replay is announced for stage 0",)]),
+    ("captures wrongly", 2, [END, ANY, ("OwnError: in a capture",), ANY]),
+]
+"""What is wrong, with which rank, and what each rank raises."""
+
+
+def results(fault: str, victim: int, folder: Path) -> dict[int, dict[str, Any]]:
+    return {rank: json.loads(file.read_text()) for rank in range(WORLD) if (file := folder / f"{fault} {victim} {rank}").exists()}
+
+
+@pytest.mark.parametrize(("fault", "victim", "expected"), FAULTS, ids=[f"rank {victim} {fault}" for fault, victim, _ in FAULTS])
+def test_all_ranks_get_an_error(fault: str, victim: int, expected: list[tuple[str, ...]], tmp_path: Path) -> None:
+    run_ranks(ffn_faults.disturb, fault, victim, str(tmp_path), world=WORLD, timeout=LIMIT)
+    seen = results(fault, victim, tmp_path)
+    assert sorted(seen) == list(range(WORLD))
+    for rank, errors in enumerate(expected):
+        assert seen[rank]["error"].startswith(errors), seen
+    assert not any(result["raised"] for result in seen.values())
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_the_others_get_an_error_when_a_rank_dies(victim: int, tmp_path: Path) -> None:
+    with pytest.raises(RankFailed, match=f"rank {victim} died"):
+        run_ranks(ffn_faults.disturb, "dies", victim, str(tmp_path), world=WORLD, timeout=LIMIT)
+    seen = results("dies", victim, tmp_path)
+    assert sorted(seen) == [rank for rank in range(WORLD) if rank != victim]
+    assert all(result["error"].startswith(ANY) for result in seen.values()), seen
+    assert seen[(victim + SIZE) % WORLD]["error"].startswith(LOST), seen
+
+
+# ---- the attention side gives up a step -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> list[Logits]:
+    return run_ranks(eager.undisturbed)
+
+
+MARKS = [1, 2, 5, 6, 8]
+"""Of the eight of a split step."""
+
+SENT = 7
+"""The mark by which both stages have sent all their layers."""
+
+
+@pytest.fixture(scope="module")
+def given_up() -> list[Any]:
+    return run_ranks(ffn_faults.give_up, MARKS, world=WORLD, timeout=LIMIT)
+
+
+def test_the_next_step_is_right_after_one_that_is_given_up(given_up: list[Any], undisturbed: list[Logits]) -> None:
+    for outcomes, expected in zip(given_up[:SIZE], undisturbed, strict=True):
+        assert len(outcomes) == len(MARKS) + 2
+        for outcome in outcomes:
+            assert outcome["failed"]  # in a replay: the flag was raised, too
+            assert not outcome["raised"]
+            assert difference(outcome["logits"], expected) < 1e-4
+        assert not any(outcome["raised after"] for outcome in outcomes[len(MARKS) :])
+
+
+def test_the_ffn_side_reads_a_replay_when_a_replay_is_given_up(given_up: list[Any]) -> None:
+    prefill, decode = {0: [4, 4], 1: [5, 5]}, {0: [2, 2], 1: [2, 2]}
+    replay = ("replay", decode, "replay")
+    for log in given_up[SIZE:]:
+        steps = [step for step in log.steps if step[0] not in {"warm-up", "capture"}]
+        eager_part: list[Any] = []
+        for mark in MARKS:
+            # Once both stages have sent all their layers, nothing of the step is missing here.
+            first = ("eager", prefill, "eager, given up" if mark < SENT else "eager")
+            eager_part += [first, ("eager", prefill, "eager"), replay, replay]
+        # A replay that is not done is given up; one that fails after it was done is not.
+        replays = [("eager", prefill, "eager"), replay, ("replay", decode, "replay, given up"), replay]
+        replays += [("eager", prefill, "eager"), replay, replay, replay]
+        assert steps == eager_part + replays
+
+
+# Native graphs: a warm-up and a capture each of four shapes, four marks each. Eight marks are the warm-up of the first twin.
+IN_THE_CAPTURE = 4 * 2 * 4 + 8 + 4
+
+
+def test_a_shape_whose_capture_failed_is_captured_when_it_is_announced_again(undisturbed: list[Logits]) -> None:
+    seen = run_ranks(ffn_faults.capture_again, IN_THE_CAPTURE, world=WORLD, timeout=LIMIT)
+    for outcome, expected in zip(seen[:SIZE], undisturbed, strict=True):
+        assert outcome["failed"]
+        assert outcome["twins"] == []
+        assert outcome["replays"] == 2
+        for part in ("gone on", "second"):
+            assert difference(outcome[part], expected) < 1e-4
+    natives, twins = [{0: [n, n]} for n in (8, 4, 2, 1)], [{0: [n, n], 1: [n, n]} for n in (4, 2, 1)]
+    for log in seen[SIZE:]:
+        captures = [(tokens, done) for kind, tokens, done in log.steps if kind == "capture"]
+        first = [*((tokens, "capture") for tokens in natives), (twins[0], "capture, given up")]
+        # What was captured the first time is not captured again.
+        second = [*((tokens, "replay") for tokens in natives), *((tokens, "capture") for tokens in twins)]
+        assert captures == first + second
+        assert log.captures == len(natives) + len(twins)
+        assert {done for kind, _, done in log.steps if kind == "warm-up"} == {"eager"}
