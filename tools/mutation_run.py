@@ -20,7 +20,7 @@ from tools.environments import ROOT, cache_folder
 from tools.mutation_deltas import CannotDrop, Mutation, mutations, without
 from tools.mutation_judge import Judge, TestsFail, Verdict
 from tools.mutation_page import PAGE, page, read_page
-from tools.mutation_scratch import Generated, Generator, Results, Scratch, scratch_folder
+from tools.mutation_scratch import Generated, Generator, Results, Scratch, copied, scratch_folder
 from tools.mutation_tests import Sight
 from tools.run_tests import DONOR, DONOR_VARIABLE, VLLM, VLLM_TESTS, Session, last_line
 
@@ -126,7 +126,10 @@ def judged(root: Path, options: argparse.Namespace) -> Verdicts:
     """
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())
-        (folder / "generator").mkdir()
+        for name in ("project", "generator"):
+            (folder / name).mkdir()
+        copied(root, folder / "project")
+        root = folder / "project"  # the working tree may change meanwhile
         generator = Generator(root, folder / "generator", pinned.options(options.source, offline=options.offline))
         base = generator.generate({})
         if base.refused:
