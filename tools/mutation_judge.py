@@ -35,12 +35,6 @@ class Verdict:
         return self.outcome in ("killed", "refused")
 
 
-class TestsFail(Exception):
-    """The test that notices a mutation fails without it, too."""
-
-    __test__ = False
-
-
 class Judge:
     """Finds the test that notices a mutation.
 
@@ -50,12 +44,14 @@ class Judge:
         known: name of a mutation to the test that noticed it before.
         environment: what else decides results.
         limit: seconds for one test file.
+        useless: test files that fail without a mutation, too, and how; they notice nothing.
     """
 
     def __init__(
         self, sight: Sight, results: Results, known: Mapping[str, str], environment: Sequence[str], limit: float
     ) -> None:
         self.sight, self.results, self.known, self.environment, self.limit = sight, results, known, environment, limit
+        self.useless: dict[str, str] = {}
         self._noticed: Counter[tuple[str, str]] = Counter()
 
     def verdict(self, mutation: Mutation, path: str, modules: Mapping[str, str], scratch: Scratch) -> Verdict:
@@ -66,9 +62,6 @@ class Judge:
             path: the module that it changes, below the generated root.
             modules: the generated modules with it.
             scratch: where to run.
-
-        Raises:
-            TestsFail: without the mutation the test fails, too.
         """
         base = self.sight.generated
         changed = {name: text for name, text in modules.items() if text != base.get(name)}
@@ -76,12 +69,11 @@ class Judge:
             return Verdict("survived", said="the generated code is the same without it")
         known = self.known.get(mutation.name, "")
         files = self.sight.about(path)
-        for file in sorted(files, key=lambda f: (f != known.partition("::")[0], -self._noticed[path, f])):
+        for file in sorted((f for f in files if f not in self.useless), key=lambda f: (f != known.partition("::")[0], -self._noticed[path, f])):
             result = self._result(file, modules, changed, scratch, known if known.startswith(f"{file}::") else "")
             if result.timeout:
                 return Verdict("timeout", file, f"not done within {self.limit:g} s")
-            if result.failed:
-                self._passes_without(file, scratch)
+            if result.failed and self._passes_without(file, scratch):
                 self._noticed[path, file] += 1
                 return Verdict("killed", *result.failed)
         return Verdict("survived", said=f"{len(files)} test files pass")
@@ -100,7 +92,8 @@ class Judge:
         self.results.put(digest, result)
         return result
 
-    def _passes_without(self, file: str, scratch: Scratch) -> None:
+    def _passes_without(self, file: str, scratch: Scratch) -> bool:
         result = self._result(file, self.sight.generated, {}, scratch)
         if result.failed or result.timeout:
-            raise TestsFail(f"{file} fails without a mutation: {': '.join(result.failed) or 'it does not end'}")
+            self.useless[file] = ": ".join(result.failed) or "it does not end"
+        return file not in self.useless

@@ -18,7 +18,7 @@ from afd_patchkit.errors import PatchkitError
 from tools import pinned
 from tools.environments import ROOT, cache_folder
 from tools.mutation_deltas import CannotDrop, Mutation, mutations, without
-from tools.mutation_judge import Judge, TestsFail, Verdict
+from tools.mutation_judge import Judge, Verdict
 from tools.mutation_page import PAGE, page, read_page
 from tools.mutation_scratch import Generated, Generator, Results, Scratch, copied, scratch_folder
 from tools.mutation_tests import Sight
@@ -122,7 +122,7 @@ def judged(root: Path, options: argparse.Namespace) -> Verdicts:
     """All verdicts, in the order of the manifests.
 
     Raises:
-        Broken, CannotDrop, TestsFail, PatchkitError: the run cannot go on.
+        Broken, CannotDrop, PatchkitError: the run cannot go on.
     """
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())
@@ -164,6 +164,9 @@ def judged(root: Path, options: argparse.Namespace) -> Verdicts:
             worker.join()
         if run.problem is not None:
             raise run.problem
+        if judge.useless:
+            print(f"\n{sum(v.noticed for v in run.verdicts.values())} of {len(wanted)} mutations are noticed by the other tests.")
+            raise Broken("\n  ".join(["these fail without a mutation:", *(f"{file}: {why}" for file, why in judge.useless.items())]))
         return [(mutation, run.verdicts[mutation.name]) for mutation, _, _ in wanted]
 
 
@@ -205,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for said in error.findings:
             print(f"{said.code}: {said.message}", *said.details, sep="\n  ", file=sys.stderr)
         return 3
-    except (Broken, CannotDrop, TestsFail, RuntimeError) as error:
+    except (Broken, CannotDrop, RuntimeError) as error:
         print(f"tools/mutate: {error}", file=sys.stderr)
         return 3
     if options.list:

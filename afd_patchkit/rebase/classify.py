@@ -331,7 +331,7 @@ def _owned(subject: Subject) -> EntryResult:
         new="\n\n".join(texts[r].data.decode() for r in changed),
         new_digest=moved,
     )
-    return replace(result, must_do=f"read what changed in {', '.join(changed)}, then mend or accept")
+    return replace(result, must_do="read what changed there, then mend or accept")
 
 
 # ---- gone or elsewhere ------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Literal
 
 from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.assemble.module import Retired
+from afd_patchkit.manifest.cross import entry_label
 from afd_patchkit.manifest.model import Manifest
 from afd_patchkit.rebase.model import EntryResult
 from afd_patchkit.review.finding import finding
@@ -46,18 +47,17 @@ def deletions(retired: Iterable[Retired]) -> Iterator[str]:
 def staying(entries: Sequence[EntryResult], manifests: Sequence[Manifest]) -> Iterator[str]:
     """Entries that stay although others of their set (the folder of their module) retire, with the reason."""
     gone = {_folder(e.ref) for e in entries if e.status == "retire"}
-    conditions = {}
-    for manifest in manifests:
-        for entry, group in manifest.all_entries():
-            name = entry.generated_name or entry.part or "?"
-            conditions[f"{manifest.module}::{group.name + '.' if group else ''}{name}"] = (
-                entry.remove_when or manifest.remove_when
-            )
+    known = {
+        entry_label(manifest, entry, group): (manifest, entry)
+        for manifest in manifests
+        for entry, group in manifest.all_entries()
+    }
     for result in entries:
         if result.status != "retire" and _folder(result.ref) in gone:
-            probes = conditions.get(result.ref, ())
-            why = f"its removal condition does not hold: {describe_probes(list(probes))}" if probes else "it has no removal condition"
-            yield f"{result.ref}: {why}"
+            manifest, entry = known[result.ref]
+            probes = entry.remove_when or manifest.remove_when
+            why = f"its removal condition does not hold: {describe_probes(probes)}" if probes else "it has no removal condition"
+            yield f"{result.ref}: {why}. {' '.join(entry.reason.split())}"
 
 
 def _folder(ref: str) -> str:

@@ -44,11 +44,11 @@ def render_text(report: Report, context: Context) -> str:
         shown = tuple(m for m in report.modules if m.status != "unchanged")
     if shown:
         blocks.append(module_table(shown, style))
-    if retired := retired_entries(report.modules):
+    if retired := retired_lines(report.modules):
         blocks.append(
             [
                 style.paint("retired (the removal condition holds)", "bold"),
-                *(f"  {printable(name)}" for name in retired),
+                *(f"  {printable(line)}" for line in retired),
             ]
         )
     if report.pins:
@@ -69,6 +69,17 @@ def render_text(report: Report, context: Context) -> str:
 def retired_entries(modules: Sequence[ModuleReport]) -> list[str]:
     """`module.py::name` of every entry whose removal condition holds."""
     return [name if "::" in name else f"{m.module}::{name}" for m in modules for name in m.retired]
+
+
+def retired_lines(modules: Sequence[ModuleReport]) -> list[str]:
+    """`module.py::name` of such an entry; a module of which nothing is left is one line."""
+    lines = []
+    for module in modules:
+        if module.status == "retired":
+            lines.append(f"{module.module}, {plural(len(module.retired), 'entry', 'entries')}")
+        else:
+            lines += retired_entries([module])
+    return lines
 
 
 def module_table(modules: Sequence[ModuleReport], style: Style) -> list[str]:

@@ -83,7 +83,7 @@ def _result(result: UpgradeResult, context: Context) -> Iterator[Sequence[str]]:
     told = [e for e in shown if (not tabular and e.status not in {"retire", "clean"}) or e.blocks or context.verbosity > 0]
     for entry in told:
         yield list(_entry(entry, context, with_table=tabular))
-    if not tabular and (gone := [e for e in shown if e not in told]):
+    if not tabular and (gone := [e for e in shown if e not in told and e.status != "retire"]):
         yield [line for e in gone for line in _one_line(e, style)]
     for name, lines in extras(result):
         if name == "Written" and context.verbosity < 1:
@@ -99,7 +99,7 @@ def _result(result: UpgradeResult, context: Context) -> Iterator[Sequence[str]]:
 
 def _one_line(entry: EntryResult, style: Style) -> list[str]:
     """An entry that needs no reading."""
-    said = must_do(entry) if entry.status == "retire" else changed(entry)
+    said = changed(entry)
     first = f"{style.paint(_label(entry), *COLORS[entry.status])} {style.paint(printable(entry.ref), 'bold')}: "
     return wrap(printable(said), style, first=first, rest="  ")
 

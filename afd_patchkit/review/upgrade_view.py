@@ -194,10 +194,34 @@ def attribute_lines(result: UpgradeResult) -> list[str]:
     return [f"{entry.ref}: {', '.join(entry.attributes)}" for entry in result.entries if entry.attributes]
 
 
+def conditions(result: UpgradeResult) -> dict[str, int]:
+    """The removal conditions that hold, each with the number of entries that it retires."""
+    return Counter((e.upstream_changed or "").partition(": ")[2] for e in result.entries if e.status == "retire")
+
+
+def condition_lines(result: UpgradeResult) -> list[str]:
+    """`46 entries: the target defines acme.engine:Overlap`."""
+    return [f"{plural(count, 'entry', 'entries')}: {condition}" for condition, count in conditions(result).items() if condition]
+
+
+def deletion_lines(result: UpgradeResult) -> list[str]:
+    """Where what retires stands; a manifest of which nothing is left is one line."""
+    whole: Counter[str] = Counter()
+    single = []
+    for line in result.deletions:
+        place, _, ref = line.partition(": ")
+        if ref.partition("::")[0] in result.retired_modules:
+            whole[place.rpartition(":")[0]] += 1
+        else:
+            single.append(line)
+    return [*(f"{file}: the file, {plural(count, 'entry', 'entries')}" for file, count in whole.items()), *single]
+
+
 def extras(result: UpgradeResult) -> list[tuple[str, list[str]]]:
     """The lists that stand beside the table: title and lines, without the empty ones."""
     found = [
-        ("To delete from the manifests", list(result.deletions)),
+        ("Removal conditions that hold", condition_lines(result)),
+        ("To delete from the manifests", deletion_lines(result)),
         ("Modules that vanish wholly", list(result.retired_modules)),
         ("What stays although others of its set retire", list(result.stays)),
         ("Alias sites added and removed", alias_lines(result)),

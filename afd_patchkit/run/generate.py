@@ -69,7 +69,7 @@ def generate_all(
         paths = {r.module: project.shown(module_path(project, r.module)) for r in results}
         status = {r.module: status_of(lock, r, touched=paths[r.module] in edited) for r in results}
         return Report(_unique(findings), _all_reports(kept if not modules else {}, results, status), pin_reports)
-    if failed or changed or any(f.severity is Severity.ERROR for f in findings):
+    if failed or any(f.exit_code for f in changed) or any(f.severity is Severity.ERROR for f in findings):
         findings += _hand_edits(project, lock, results)
         return Report(_unique(findings), _all_reports(kept if not modules else {}, results, {}), pin_reports)
     written, removed = write_generated(project, new, results)
@@ -145,25 +145,15 @@ def _other_tool(project: Project, lock: Lock | None) -> list[Finding]:
 
 
 def _unsettled(project: Project, options: SourceOptions, moved: Mapping[str, str]) -> list[Finding]:
-    """With other versions than the pinned ones: every entry that a person must look at before code is written for them."""
-    from afd_patchkit.rebase.api import upgrades  # it imports this module
+    """With other versions than the pinned ones: what that means for each entry; errors keep code from being written."""
+    # they import this module
+    from afd_patchkit.rebase.api import upgrades
+    from afd_patchkit.rebase.settled import settled
 
     found: list[Finding] = []
     for pin, version in moved.items():
         (result,) = upgrades(project, [{pin: version}], options=options)
-        found += [f for f in result.findings if f.exit_code]
-        found += [
-            finding(
-                "PK501",
-                f"{entry.symbol} is not settled at {result.distribution} {version}: {entry.status}",
-                entry=entry.ref,
-                manifest=next((f.manifest for f in entry.reasons if f.manifest), None),
-                details=tuple(line for line in (entry.upstream_changed, entry.must_do) if line),
-                help=f"Nothing was written. `afd-patchkit upgrade --pin {pin}={version}` shows the change.",
-            )
-            for entry in result.entries
-            if entry.blocks
-        ]
+        found += settled(result, pin, version)
     return found
 
 

@@ -409,6 +409,7 @@ def look(rank: Rank) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
     names: list[list[str]] = []
     sent: list[dict[int, list[int]]] = []
+    built: list[tuple[int, int]] = []
 
     class Host:
         """Takes the plugin's place."""
@@ -419,6 +420,12 @@ def look(rank: Rank) -> list[dict[str, Any]]:
 
         def complete(self, batch: Any, ubatch: Any, part: Any, for_capture: bool) -> Any:
             return dataclasses.replace(ubatch, req_ids=[f"{name}!" for name in ubatch.req_ids])
+
+        @contextlib.contextmanager
+        def building(self, part: Any) -> Iterator[None]:
+            before = len(names)
+            yield
+            built.append((part.num_tokens, len(names) - before))
 
         def additional_kwargs(self, stage: Any) -> Mapping[str, Any]:
             return {"afd": (stage.index, stage.num_stages, stage.num_tokens, stage.slice.token_slice)}
@@ -468,4 +475,4 @@ def look(rank: Rank) -> list[dict[str, Any]]:
     state.prepare_attn = prepare_attn
     with replaced(Platform, "set_additional_forward_context", staticmethod(additional)), hooked(hook):
         session.scheduler.step()
-    return [*seen, {"sent": sent, "requests": names}]
+    return [*seen, {"sent": sent, "requests": names, "built": built}]

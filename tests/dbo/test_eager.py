@@ -156,3 +156,5 @@ def test_each_stage_has_a_context_of_its_own_with_all_state_in_its_additional_pa
         assert told["sent"] == [{0: [4, 4], 1: [5, 5]}]
         # The host completes each ubatch before its metadata is built.
         assert told["requests"] == [["0!", "1!"], ["1!", "2!"]]
+        # The metadata of each is built in the host's scope for it.
+        assert told["built"] == [(4, 1), (5, 1)]

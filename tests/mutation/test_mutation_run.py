@@ -110,7 +110,9 @@ def test_results_count_again_while_nothing_changes(project: Sample, capsys, monk
 def test_a_test_that_fails_anyway_notices_nothing(project: Sample, capsys):
     project.edit("tests/dbo/test_total.py", "== 4", "== 5")
     assert run(project, "--only", "not tested") == 3
-    assert "fails without a mutation" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "0 of 1 mutations are noticed by the other tests" in said.out
+    assert "these fail without a mutation:\n  tests/dbo/test_total.py: tests/dbo/test_total.py::test_total" in said.err
 
 
 def test_entries_and_lists(project: Sample, capsys):

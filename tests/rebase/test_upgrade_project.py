@@ -147,7 +147,7 @@ def test_retire_says_what_goes_and_what_stays(world: World) -> None:
     result = world.upgrade()
     assert [(e.ref, e.status) for e in result.entries] == [("set/runner.py::f", "retire"), ("set/runner.py::g", "unchanged")]
     assert result.deletions == ("manifests/set/runner.yaml:6: set/runner.py::f",)
-    assert result.stays == ("set/runner.py::g: it has no removal condition",)
+    assert result.stays == ("set/runner.py::g: it has no removal condition. a test",)
     assert (result.exit_code, result.retired_modules) == (1, ())
 
 
