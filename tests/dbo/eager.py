@@ -1,18 +1,17 @@
-"""Whole steps with the generated ubatch runner, in the processes of DP ranks: played, disturbed, ended."""
+"""Whole steps with the generated ubatch runner, in the processes of DP ranks: played, aborted, looked at."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import threading
-import time
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from unittest import mock
 
 import torch
 
+from tests.dbo.points import OwnError
 from tests.sim.config import MOE, Dbo, make_config
 from tests.sim.ranks import Rank
 from tests.sim.runner import join_groups, make_runner
@@ -25,14 +24,6 @@ SOON = 1.0
 
 
 DBO = Dbo()
-
-
-class OwnError(Exception):
-    """What the tests let fail; it knows when."""
-
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
-        self.since = time.monotonic()
 
 
 def play_off_and_on(rank: Rank, scenarios: Mapping[str, Scenario]) -> dict[str, tuple[Outcome, Outcome]]:
@@ -111,52 +102,13 @@ def clean() -> None:
     assert set(ubatching._CURRENT_CONTEXTS) <= {None}
 
 
-# ---- faults ---------------------------------------------------------------------------------------------------
+def undisturbed(rank: Rank) -> Logits:
+    """The logits of a third step in single batches."""
+    from vllm.v1.worker.gpu.model_runner import GPUModelRunner
 
-Fault = Callable[[Session], contextlib.AbstractContextManager[None]]
-
-
-def at_mark(wanted: Mark) -> Fault:
-    """The step of an exchange fails, before it is done."""
-
-    def fault(session: Session) -> contextlib.AbstractContextManager[None]:
-        def hook(mark: Mark) -> None:
-            if mark == wanted:
-                raise OwnError(str(wanted))
-
-        return hooked(hook)
-
-    return fault
-
-
-def after_mark(wanted: Mark) -> Fault:
-    """The handoff behind a step of an exchange is left by an error, as when what it waits for fails."""
-
-    @contextlib.contextmanager
-    def fault(session: Session) -> Iterator[None]:
-        from afd_backports.vllm_v026_mrv2_dbo.ubatching import AFDUBatchContext
-
-        seen: set[int] = set()
-        native = AFDUBatchContext._cpu_yield
-
-        def note(mark: Mark) -> None:
-            if mark == wanted:
-                seen.add(threading.get_ident())
-
-        def handoff(self: Any) -> None:
-            native(self)
-            if threading.get_ident() in seen:
-                seen.clear()
-                raise OwnError(f"behind {wanted}")
-
-        AFDUBatchContext._cpu_yield = handoff
-        try:
-            with hooked(note):
-                yield
-        finally:
-            AFDUBatchContext._cpu_yield = native
-
-    return fault
+    session = Session(rank, GPUModelRunner, None)
+    session.add()
+    return {(key[0].partition(":")[2], key[1]): logits for key, logits in session.steps(3).items()}
 
 
 @contextlib.contextmanager
@@ -168,141 +120,6 @@ def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, before)
-
-
-def before_the_barrier(stage: int) -> Fault:
-    """A stage does not come to the start."""
-
-    def fault(session: Session) -> contextlib.AbstractContextManager[None]:
-        started: list[int] = []
-
-        def set_device_index(*args: Any) -> None:
-            if threading.current_thread() is not threading.main_thread():
-                started.append(1)
-                if len(started) == stage + 1:
-                    raise OwnError(f"stage {stage} before the barrier")
-
-        return replaced(torch.accelerator, "set_device_index", set_device_index)
-
-    return fault
-
-
-def no_thread(stage: int) -> Fault:
-    """There is no thread for a stage."""
-
-    def fault(session: Session) -> contextlib.AbstractContextManager[None]:
-        native, started = threading.Thread.start, []
-
-        def start(self: threading.Thread) -> None:
-            started.append(1)
-            if len(started) == stage + 1:
-                raise OwnError(f"no thread for stage {stage}")
-            native(self)
-
-        return replaced(threading.Thread, "start", start)
-
-    return fault
-
-
-def in_module(module: str, name: str, call: int) -> Fault:
-    """A function that a generated module uses fails at one of its calls."""
-
-    def fault(session: Session) -> contextlib.AbstractContextManager[None]:
-        import importlib
-
-        owner = importlib.import_module(f"afd_backports.vllm_v026_mrv2_dbo.{module}")
-        native, calls = vars(owner)[name], []
-
-        def fails(*args: Any, **kwargs: Any) -> Any:
-            calls.append(1)
-            if len(calls) == call:
-                raise OwnError(f"call {call} of {name}")
-            return native(*args, **kwargs)
-
-        return replaced(owner, name, fails)
-
-    return fault
-
-
-def marks() -> list[Mark]:
-    """All steps of the exchanges of a split step, in the tiny model's two layers."""
-    return [Mark(u, layer, step) for u in (0, 1) for layer in (0, 1) for step in ("compute", "dispatch", "expert", "combine")]
-
-
-def faults() -> dict[str, Fault]:
-    """One fault for every point of a split step at which something may fail."""
-    found = {f"before {mark}": at_mark(mark) for mark in marks()}
-    found |= {f"behind {mark}": after_mark(mark) for mark in marks() if mark.step in ("compute", "expert")}
-    found |= {f"before the barrier, {stage}": before_the_barrier(stage) for stage in (0, 1)}
-    found |= {f"no thread {stage}": no_thread(stage) for stage in (0, 1)}
-    for name, calls in (("slice_model_inputs", 2), ("_slice_input_batch", 2), ("create_forward_context", 2), ("merge_ubatch_outputs", 1)):
-        found |= {f"{name}, call {call}": in_module("ubatch_runner", name, call) for call in range(1, calls + 1)}
-    found["make_ubatch_contexts"] = in_module("ubatch_runner", "make_ubatch_contexts", 1)
-    return found
-
-
-@dataclasses.dataclass
-class Disturbed:
-    """What came of a fault.
-
-    Attributes:
-        error: what the caller got.
-        soon: whether within a second after it was raised.
-        retried: the logits of the same step, run again.
-        ubatches: those of that step.
-    """
-
-    error: str
-    soon: bool
-    retried: Logits
-    ubatches: set[int]
-
-
-def disturb(rank: Rank, names: list[str]) -> dict[str, Disturbed]:
-    """A prefill step and a decode step; then a step that fails, and is run again."""
-    session, outcomes = Session(rank), {}
-    for name in names:
-        session.add()
-        session.steps(2)
-        kind, took = "nothing", 0.0
-        with faults()[name](session):
-            try:
-                session.scheduler.step()
-            except OwnError as error:
-                kind, took = repr(error), time.monotonic() - error.since
-        clean()
-        TRACE.clear()
-        retried = session.steps(1)
-        outcomes[name] = Disturbed(
-            kind, took < SOON, {(key[0].partition(":")[2], key[1]): logits for key, logits in retried.items()}, {m.ubatch for m in TRACE.marks}
-        )
-        clean()
-        session.drop()
-    return outcomes
-
-
-def undisturbed(rank: Rank) -> Logits:
-    """The logits of that step in single batches."""
-    from vllm.v1.worker.gpu.model_runner import GPUModelRunner
-
-    session = Session(rank, GPUModelRunner, None)
-    session.add()
-    return {(key[0].partition(":")[2], key[1]): logits for key, logits in session.steps(3).items()}
-
-
-def fail_in_prefill(rank: Rank, fault: str) -> tuple[str, Logits]:
-    """The first step of requests fails; they are given up, and others take their place."""
-    session = Session(rank)
-    session.add()
-    with faults()[fault](session):
-        try:
-            session.scheduler.step()
-        except OwnError as error:
-            kind = type(error).__name__
-    clean()
-    session.drop()
-    session.add()
-    return kind, {(key[0].partition(":")[2], key[1]): logits for key, logits in session.steps(3).items()}
 
 
 # ---- aborts and ends ------------------------------------------------------------------------------------------
@@ -357,49 +174,12 @@ def close_begun(rank: Rank) -> tuple[int, int]:
     return before, threading.active_count()
 
 
-def end(rank: Rank, how: str) -> dict[str, Any]:
-    """Weak references to all that holds the model, after split steps, when the native shutdown returns."""
-    from afd_backports.vllm_v026_mrv2_dbo.runner import UBatchExecution
-    from afd_backports.vllm_v026_mrv2_dbo.ubatch_runner import UBatchLifecycle
-    from vllm.v1.worker.gpu.model_runner import GPUModelRunner
-
-    seen: dict[str, Any] = {}
-
-    class Watched(GPUModelRunner):
-        def shutdown(self) -> None:
-            super().shutdown()
-            seen["alive"] = sorted(name for name, reference in references.items() if reference() is not None)
-            seen["ubatch_runner"] = self.ubatch_runner
-
-    class Runner(UBatchLifecycle, UBatchExecution, Watched):
-        pass
-
-    session = Session(rank, Runner)
-    session.add()
-    session.steps(3)
-    runner = session.runner
-    references = {name: weakref.ref(parameter) for name, parameter in runner.model.named_parameters()}
-    references["model"], references["ubatch runner"] = weakref.ref(runner.model), weakref.ref(runner.ubatch_runner)
-    references["model state"], references["metadata builder"] = (
-        weakref.ref(runner.model_state),
-        weakref.ref(runner.attn_groups[0][0].metadata_builders[1]),
-    )
-    seen["watched"] = len(references)
-    if how == "after a failure":
-        with at_mark(Mark(1, 1, "dispatch"))(session), contextlib.suppress(OwnError):
-            session.scheduler.step()
-    begin = time.monotonic()
-    runner.shutdown()
-    seen["soon"] = time.monotonic() - begin < 10 * SOON
-    clean()
-    return seen
-
-
 # ---- state of the stages --------------------------------------------------------------------------------------
 
 
 def look(rank: Rank) -> list[dict[str, Any]]:
     """What the forward context of each stage holds in a prefill step, and what the host was told."""
+    from afd_backports.vllm_v026_mrv2_dbo.host import PlainMetadata
     from vllm.forward_context import ForwardContext, get_forward_context
     from vllm.platforms.interface import Platform
 
@@ -411,7 +191,7 @@ def look(rank: Rank) -> list[dict[str, Any]]:
     sent: list[dict[int, list[int]]] = []
     built: list[tuple[int, int]] = []
 
-    class Host:
+    class Host(PlainMetadata):
         """Takes the plugin's place."""
 
         def __init__(self) -> None:

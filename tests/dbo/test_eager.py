@@ -1,4 +1,4 @@
-"""Split steps of two DP ranks, eagerly: the same outputs, real interleaving, failures at every point, nothing kept."""
+"""Split steps of two DP ranks, eagerly: the same outputs, real interleaving, aborted runs, the state of the stages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env 
 import torch
 
 from tests.dbo import eager
-from tests.dbo.eager import Disturbed
 from tests.sim.config import Dbo
 from tests.sim.ranks import run_ranks
 from tests.sim.scenario import Outcome, Prompt, Scenario, assert_equal
-from tests.sim.scheduler import Logits, difference
 from tests.sim.trace import overlap
 
 pytestmark = pytest.mark.vllm
@@ -83,35 +81,6 @@ def test_without_ubatches_in_the_configuration_the_runner_is_native(pairs: Pairs
 # ---- failures -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def disturbed() -> list[dict[str, Disturbed]]:
-    return run_ranks(eager.disturb, list(eager.faults()))
-
-
-@pytest.fixture(scope="module")
-def undisturbed() -> list[Logits]:
-    return run_ranks(eager.undisturbed)
-
-
-@pytest.mark.parametrize("name", eager.faults())
-def test_a_failure_reaches_the_caller_and_the_next_step_works(
-    disturbed: list[dict[str, Disturbed]], undisturbed: list[Logits], name: str
-) -> None:
-    for outcomes, expected in zip(disturbed, undisturbed, strict=True):
-        outcome = outcomes[name]
-        assert outcome.error.startswith("OwnError("), outcome.error
-        assert outcome.soon
-        assert outcome.ubatches == {0, 1}
-        assert difference(outcome.retried, expected) < 1e-4
-
-
-@pytest.mark.parametrize("fault", ["before Mark(ubatch=1, layer=0, step='expert')", "before the barrier, 1"])
-def test_a_prefill_fails_and_other_requests_take_its_place(undisturbed: list[Logits], fault: str) -> None:
-    for (error, logits), expected in zip(run_ranks(eager.fail_in_prefill, fault), undisturbed, strict=True):
-        assert error == "OwnError"
-        assert difference(logits, expected) < 1e-4
-
-
 def test_an_aborted_run_does_nothing_and_the_next_one_works() -> None:
     for seen in run_ranks(eager.abort):
         assert seen == {"threads": 3, "left": 1, "marks": 0, "logits": 3, "kept": [], "logged": 0}
@@ -119,15 +88,6 @@ def test_an_aborted_run_does_nothing_and_the_next_one_works() -> None:
 
 def test_closing_does_not_wait_for_stages_that_never_had_a_turn() -> None:
     assert run_ranks(eager.close_begun) == [(3, 1), (3, 1)]
-
-
-@pytest.mark.parametrize("how", ["after success", "after a failure"])
-def test_nothing_keeps_the_weights_after_the_shutdown(how: str) -> None:
-    for seen in run_ranks(eager.end, how):
-        assert seen["watched"] > 20
-        assert seen["alive"] == []
-        assert seen["ubatch_runner"] is None
-        assert seen["soon"]
 
 
 # ---- state ----------------------------------------------------------------------------------------------------

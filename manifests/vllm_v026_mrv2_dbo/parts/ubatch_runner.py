@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from afd_backports.vllm_v026_mrv2_dbo.ubatch_runner import UBatchState
 
 
+PATIENCE = 5.0
+"""Seconds for a stage to stop when its run is ended from outside."""
+
+
 class StageSupport:
     """The part of the ubatch runner that has no counterpart upstream."""
 
@@ -93,13 +97,17 @@ class StageSupport:
         self.host.control.send({index: metadata for index, metadata in stages if metadata is not None})
 
     def end_run(self, threads: list[threading.Thread], stack: ExitStack) -> None:
-        """End the threads of a run, wherever they wait, and what was held for them."""
+        """End the threads of a run, wherever they wait, and what was held for them.
+
+        A stage stops at its handoff. One that is in a call which does not return, such as a collective that another rank has
+        left, is not waited for longer than `PATIENCE`; it stops when the call returns, and does not keep the process alive.
+        """
         try:
             if self.stage_run is not None:
                 self.stage_run.cancel()
             for thread in threads:
                 if thread.ident is not None:  # it was started
-                    thread.join()
+                    thread.join(PATIENCE)
         finally:
             self.stage_run = self._pending_finish = None
             stack.close()
