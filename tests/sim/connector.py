@@ -141,7 +141,7 @@ class _End:
         self.index, self.layers, self.timeout, self.number = index, layers, timeout, 0
         self.payload = Payload({})
         self._flying: list[Any] = []
-        self._answered: set[Transfer] = set()
+        self._done: set[Transfer] = set()
 
     def _announcement(self, part: int) -> int:
         return (self.number + 2) * TAGS - 2 + part  # of the next step
@@ -168,7 +168,7 @@ class _End:
             raise PeerLost(f"step {self.number}: {error}") from error
 
     def _send_message(self, transfer: Transfer, data: torch.Tensor) -> list[Any]:
-        self._answered.add(transfer)
+        self._done.add(transfer)
         header = torch.tensor([_FINE, transfer.layer, transfer.stage, len(data)])
         return [self._send(header, self._tag(transfer, 0)), self._send(data.clone(), self._tag(transfer, 1))]
 
@@ -183,7 +183,7 @@ class _End:
         self.payload = payload
         self.number += 1
         self._flying.clear()
-        self._answered.clear()
+        self._done.clear()
 
     def abort(self) -> None:
         """Tell the other end that nothing more will come in this step; does not wait."""
@@ -191,7 +191,7 @@ class _End:
             for layer in range(self.layers):
                 for stage in range(STAGES):
                     transfer = Transfer(layer, stage)
-                    if transfer not in self._answered:
+                    if transfer not in self._done:
                         header = torch.tensor([_ABORTED, layer, stage, 0])
                         self._flying.append(self._send(header, self._tag(transfer, 0)))
 
@@ -251,6 +251,10 @@ class AttentionEnd(_End):
         out, transfer = torch.empty_like(ref_tensor), Transfer(self._layers[ubatch_idx], ubatch_idx)
         kernel("afd::receive", lambda: self._take(out, transfer), [out])
         return out
+
+    def recv_nothing(self) -> None:
+        """Wait for what the FFN rank never sends."""
+        self._wait(self._receive(torch.zeros(1), 0), PATIENCE)
 
     def _take(self, out: torch.Tensor, transfer: Transfer) -> None:
         reply = self._replies.pop(transfer)

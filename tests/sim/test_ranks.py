@@ -216,3 +216,33 @@ def test_nothing_is_left_when_the_parent_goes(tmp_path: Path):
 def note_pid(rank: Rank, folder: str) -> None:
     (Path(folder) / str(os.getpid())).touch()
     wait_in_vain()
+
+
+def test_ranks_have_roles(tmp_path: Path) -> None:
+    roles = {"attention": 2, "ffn": 1}
+    found = [Rank(index, 3, tmp_path).within(**roles) for index in range(3)]
+    assert found == [
+        ("attention", Rank(0, 2, tmp_path / "attention")), ("attention", Rank(1, 2, tmp_path / "attention")), ("ffn", Rank(0, 1, tmp_path / "ffn")),
+    ]  # fmt: skip
+    assert all(place.folder.is_dir() for _, place in found)
+    with pytest.raises(ValueError, match="rank 3 of 4 is none of"):
+        Rank(3, 4, tmp_path).within(**roles)
+
+
+def fail_or_watch(rank: Rank, seen: str) -> None:
+    """One rank fails; the other one waits until it is gone."""
+    (rank.folder / f"{rank.index} {os.getpid()}").touch()
+    if rank.index == 0:
+        raise OwnError
+    while not (files := list(rank.folder.glob("0 *"))):
+        time.sleep(0.01)
+    status = Path(f"/proc/{files[0].name.partition(' ')[2]}/stat")
+    while status.read_text().rpartition(")")[2].split()[0] != "Z":  # it stays so until its parent looks
+        time.sleep(0.01)
+    Path(seen).touch()
+
+
+def test_a_rank_that_has_failed_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(OwnError):
+        run_ranks(fail_or_watch, str(tmp_path / "seen"), environment=BARE, timeout=20)
+    assert (tmp_path / "seen").exists()

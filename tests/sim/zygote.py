@@ -88,6 +88,8 @@ def _rank(request: dict[str, Any], file: int) -> None:
             answer = _answer(rank, task)
             faulthandler.cancel_dump_traceback_later()
             connection.send_bytes(pickle.dumps(answer))
+            if answer.result is None:
+                break  # as far as the others can see, a rank that has failed is gone
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
