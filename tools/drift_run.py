@@ -23,6 +23,7 @@ from afd_patchkit.source.text import Span
 from afd_patchkit.source.tokens import significant, tokens_in
 from afd_patchkit.upstream.resolve import open_upstream
 from afd_patchkit.upstream.settings import SourceOptions
+from tools import drift_upgrade
 
 ROOT = Path(__file__).resolve().parent.parent
 SYMBOLS = ROOT / "tools" / "drift_symbols.txt"
@@ -309,7 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tools/drift", description=__doc__)
     parser.add_argument("symbols", nargs="?", type=Path, default=SYMBOLS, help="list of `module:qualname`, one a line")
     parser.add_argument("--facts", type=Path, default=FACTS, help="known statuses to compare with")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}, with a table of our manifests")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}, and what becomes of our manifests there and in {drift_upgrade.PAGE.relative_to(ROOT)}")
     options = parser.parse_args(arguments)
     comparer = Comparer()
     try:
@@ -332,5 +333,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if failed:
             return max(f.exit_code for f in failed)
         PAGE.write_text(page(found, facts, results), encoding="utf-8")
-        print(f"{PAGE.relative_to(ROOT)} written")
+        drift_upgrade.write(results)
+        print(f"{PAGE.relative_to(ROOT)} and {drift_upgrade.PAGE.relative_to(ROOT)} written")
     return int(bool(wrong))
