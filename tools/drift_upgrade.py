@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from afd_patchkit.rebase.model import EntryResult, UpgradeResult
+from afd_patchkit.rebase.model import EntryResult, Status, UpgradeResult
 from afd_patchkit.review.layout import plural
 from afd_patchkit.review.upgrade_view import changed, condition_lines
 from tools.environments import ROOT
 
 PAGE = ROOT / "docs" / "upgrade.md"
 BEGIN, END = "<!-- from here on written by `tools/drift --write` -->\n", "<!-- up to here -->\n"
-COLUMNS = ("unchanged", "clean", "review", "conflict", "missing", "retire")
+COLUMNS: tuple[Status, ...] = ("unchanged", "clean", "review", "conflict", "missing", "retire")
 
 
 def section(results: Sequence[UpgradeResult]) -> Iterator[str]:

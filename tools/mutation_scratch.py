@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.api import load_project, regen
-from afd_patchkit.review.finding import Severity
 from afd_patchkit.upstream.settings import SourceOptions
 
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "dist", "build", "*.egg-info")
@@ -38,8 +37,8 @@ class Generated:
 
     Attributes:
         modules: texts by path below the generated root.
-        refused: codes of the errors, when it makes nothing.
-        said: the first error.
+        refused: codes of its errors and warnings: with either it fails.
+        said: the first of them.
     """
 
     modules: Mapping[str, str]
@@ -77,9 +76,9 @@ class Generator:
         finally:
             for name, data in kept.items():
                 (root / name).write_bytes(data)
-        errors = [f for f in report.findings if f.severity is Severity.ERROR]
-        if errors:
-            return Generated({}, tuple(sorted({f.code for f in errors})), f"{errors[0].code}: {errors[0].message}")
+        told = [f for f in report.findings if f.exit_code]
+        if told:
+            return Generated({}, tuple(sorted({f.code for f in told})), f"{told[0].code}: {told[0].message}")
         folder = self.project.generated
         paths = sorted((folder / self.project.package).rglob("*.py"))
         return Generated({path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths})

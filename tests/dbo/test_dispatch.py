@@ -81,6 +81,9 @@ CASES = {
     "empty after padding to a twin": (
         Setting(sizes=(1, 2, 4, 8, 16, 32), twins=(32,)), decode(16), decode(17), graph(32, 1),
     ),
+    "empty after padding to a twin, not before": (
+        Setting(sizes=(1, 2, 4, 8, 16, 32), twins=(32,)), decode(15), decode(17), graph(32, 1),
+    ),
     "kept after padding to a twin": (
         Setting(sizes=(1, 2, 4, 8, 16, 32), twins=(32,)), decode(17), decode(17), graph(32, 2),
     ),

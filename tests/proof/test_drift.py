@@ -10,6 +10,7 @@ from afd_patchkit.rebase.model import DeltaResult, EntryResult, UpgradeResult
 from afd_patchkit.source.locate import find_symbol
 from afd_patchkit.source.text import load_source
 from afd_patchkit.upstream.settings import SourceOptions
+from tools import drift_upgrade
 from tools.drift_run import RELEASES, Comparer, Drift, compared, differences, normal, page, read_facts, read_symbols
 
 from .releases import OLD, releases
@@ -91,3 +92,34 @@ def test_a_sample_of_the_facts_is_reproduced():
     comparer = Comparer()
     found = {key: comparer.drift(*key) for key in chosen}
     assert [(d.symbol, d.version, d.fact, d.found) for d in differences(found, facts)] == []
+
+
+def test_the_page_of_upgrades_has_a_part_that_is_written(tmp_path):
+    def result(version, status, **more):
+        entries = (
+            EntryResult("set/a.py::f", "copy", "m:f", "m:f", "target", status, upstream_changed="acme.m:f changed | text +1/-0"),
+            EntryResult("set/b.py::g", "copy", "m:g", "m:g", "target", "unchanged"),
+        )
+        return UpgradeResult("vllm", "vllm", "1.0", version, entries, **more)
+
+    retired = UpgradeResult("vllm", "vllm", "1.0", "4.0", (
+        EntryResult("set/a.py::f", "copy", "m:f", "m:f", "target", "retire", upstream_changed="has it now: the target defines m:o"),
+        EntryResult("set/b.py::g", "copy", "m:g", "m:g", "target", "unchanged"),
+    ), stays=("set/b.py::g: it has no removal condition. No GPU.",))  # fmt: skip
+    path = tmp_path / "page.md"
+    path.write_text(f"above\n{drift_upgrade.BEGIN}old\n{drift_upgrade.END}below\n")
+    drift_upgrade.write([result("2.0", "clean"), result("3.0", "review"), retired], path)
+    text = path.read_text()
+    assert text.startswith(f"above\n{drift_upgrade.BEGIN}")
+    assert text.endswith(f"{drift_upgrade.END}below\n")
+    assert "old" not in text
+    assert "| 2.0 | 1 | 1 |  |  |  |  | writes all 2 modules |" in text
+    assert "| 3.0 | 1 |  | 1 |  |  |  | writes nothing, exit code 1: 1 entry needs a person |" in text
+    assert "| 4.0 | 1 |  |  |  |  | 1 | writes `b.py` |" in text
+    assert "| entry | 3.0 |" in text
+    assert "| `a.py::f` | **review**: f changed \\| text +1/-0 |" in text
+    assert "At 4.0 the backport retires (1 entry: the target defines m:o)" in text
+    assert "* `b.py::g`: it has no removal condition. No GPU." in text
+    before = text
+    drift_upgrade.write([result("2.0", "clean"), result("3.0", "review"), retired], path)
+    assert path.read_text() == before

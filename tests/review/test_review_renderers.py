@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afd_patchkit.report import Report
+from afd_patchkit.report import ModuleReport, Report
 from afd_patchkit.review.context import Context, counts, ordered, rebase, relative_path, repository_root, summary
 from afd_patchkit.review.finding import Position, Severity
 from afd_patchkit.review.json_report import report_schema
@@ -447,3 +447,12 @@ def test_order_and_counts():
     assert counts(items) == {"error": 1, "warning": 1, "note": 1}
     assert summary(items[1:]) == "1 error, 1 warning"
     assert summary([]) == "no findings"
+
+
+def test_a_module_of_which_nothing_is_left_is_one_line():
+    modules = (
+        ModuleReport("acme/gone.py", "retired", retired=("acme/gone.py::f", "acme/gone.py::g")),
+        ModuleReport("acme/some.py", "written", entries=1, retired=("acme/some.py::h",)),
+    )
+    text = render(Report(modules=modules), "text", Context("regen"))
+    assert "retired (the removal condition holds)\n  acme/gone.py, 2 entries\n  acme/some.py::h\n" in text

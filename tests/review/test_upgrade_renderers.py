@@ -513,3 +513,19 @@ def test_code_is_legible_on_every_ground(root, scheme):
             if (high + 0.05) / (low + 0.05) < 4.5:
                 poor.append((front, back))
     assert poor == []
+
+
+def test_what_is_to_be_deleted_names_whole_manifests_and_the_reason_once():
+    gone = [entry("retire", name, upstream_changed="has it now: the target defines acme.engine:Overlap") for name in ("f", "g")]
+    result = replace(
+        QUIET,
+        entries=(*gone, UNCHANGED),
+        retired_modules=("acme_set/gone.py",),
+        deletions=(
+            "manifests/gone.yaml:3: acme_set/gone.py::a", "manifests/gone.yaml:9: acme_set/gone.py::b", "manifests/some.yaml:5: acme_set/some.py::c",
+        ),
+    )  # fmt: skip
+    text = render_upgrade([result], "text", Context("upgrade"))
+    assert "Removal conditions that hold\n  2 entries: the target defines acme.engine:Overlap\n" in text
+    assert "To delete from the manifests\n  manifests/gone.yaml: the file, 2 entries\n  manifests/some.yaml:5: acme_set/some.py::c\n" in text
+    assert text.count("Overlap") == 1
