@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -55,8 +56,9 @@ class SimAfdForCausalLM(SimMoEForCausalLM):
 
     def connect(self, connector: AttentionEnd) -> None:
         """Use a connector."""
-        for layer in self.layers:
-            layer.experts.connector = connector
+        for module in self.modules():
+            if isinstance(module, RemoteExperts):
+                module.connector = connector
 
 
 def register_model() -> None:
@@ -73,10 +75,12 @@ class AnnouncedGraphs:
 
     Attributes:
         connector: announces.
+        dp_size: number of DP ranks; vLLM's.
         capturing: whether graphs are captured at the time.
     """
 
     connector: AttentionEnd
+    dp_size: int
     capturing = False
 
     def capture(self, *args: Any, **kwargs: Any) -> None:
@@ -94,14 +98,9 @@ class AnnouncedGraphs:
         if vars(desc).get("num_ubatches", 1) > 1:
             return native.run_fullgraph(desc)
         with scopes.replaying(self.connector):
-            across = torch.full((native_dp_size(self),), desc.num_tokens, dtype=torch.int32)
+            across = torch.full((self.dp_size,), desc.num_tokens, dtype=torch.int32)
             self.connector.send({0: DPMetadata(across)})
             return native.run_fullgraph(desc)
-
-
-def native_dp_size(manager: Any) -> int:
-    """Number of DP ranks of a graph manager."""
-    return int(manager.dp_size)
 
 
 class AnnouncedNativeManager(AnnouncedGraphs, ModelCudaGraphManager):
@@ -138,13 +137,18 @@ class AttentionRunner(DboRunner):
             return
         metadata = get_forward_context().dp_metadata
         assert metadata is not None
-        if self.cudagraph_manager.capturing:
+        if self.announced_graphs().capturing:
             with scopes.capturing(self.connector, not torch.cuda.is_current_stream_capturing()):
                 self.connector.send({0: metadata})
         else:
             self.connector.send({0: metadata})
 
-    def graph_manager_scope(self) -> Any:
+    def announced_graphs(self) -> AnnouncedGraphs:
+        """The graph manager."""
+        assert isinstance(self.cudagraph_manager, AnnouncedGraphs)
+        return self.cudagraph_manager
+
+    def graph_manager_scope(self) -> AbstractContextManager[None]:
         return scopes.graph_manager_factory(model_runner, ModelCudaGraphManager, AnnouncedUBatchManager)
 
     def initialize_kv_cache(self, *args: Any, **kwargs: Any) -> None:
@@ -153,7 +157,7 @@ class AttentionRunner(DboRunner):
         else:
             with scopes.graph_manager_factory(model_runner, ModelCudaGraphManager, AnnouncedNativeManager):
                 super().initialize_kv_cache(*args, **kwargs)
-        self.cudagraph_manager.connector = self.connector
+        self.announced_graphs().connector = self.connector
 
     def execute_model(self, *args: Any, **kwargs: Any) -> Any:
         try:

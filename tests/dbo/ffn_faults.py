@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tests.dbo.eager import OwnError, Session, clean
+from tests.dbo.eager import Session, clean
 from tests.dbo.ffn_roles import attention_runner, ends, make_ffn
 from tests.dbo.graphs import DBO, GRAPHS
+from tests.dbo.points import OwnError
 from tests.sim.ranks import Rank
 from tests.sim.scheduler import Logits
 from tests.sim.trace import Mark, hooked
@@ -233,7 +234,8 @@ def capture_again(rank: Rank, mark: int) -> Any:
     role, place, end = ends(rank)
     if role == "ffn":
         return make_ffn(place, end).serve()
-    first, seen = session(place, end, graphs=GRAPHS, capture=False), {}
+    seen: dict[str, Any] = {}
+    first = session(place, end, graphs=GRAPHS, capture=False)
     with failing_at(mark, fail):
         try:
             first.runner.capture_model()

@@ -57,7 +57,8 @@ def ends(rank: Rank, **more: Any) -> tuple[str, Rank, Any]:
     common: dict[str, Any] = {"index": place.index, "size": SIZE, "layers": MOE["num_hidden_layers"], **more}
     if role == "attention":
         return role, place, AttentionEnd(rank.folder, **common)
-    return role, place, FFNEnd(rank.folder, hidden=MOE["hidden_size"], **common)
+    common["hidden"] = MOE["hidden_size"]
+    return role, place, FFNEnd(rank.folder, **common)
 
 
 def make_ffn(place: Rank, connector: Any) -> Any:

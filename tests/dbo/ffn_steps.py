@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tests.dbo.eager import OwnError
+from tests.dbo.points import OwnError
 from tests.sim.connector import Payload, Tokens
 from tests.sim.ranks import Rank
 

@@ -25,7 +25,7 @@ def members(protocol: type) -> dict[str, Any]:
 
 
 def test_all_members_of_the_protocols_are_typed_and_described() -> None:
-    assert {p.__name__ for p in PROTOCOLS} >= {"AFDControl", "AFDHost", "AFDSettings", "Connector", "ControlPayload", "FFNPolicy", "MetadataProvider"}
+    assert {p.__name__ for p in PROTOCOLS} >= {"AFDControl", "AFDHost", "AFDSettings", "Connector", "ControlPayload", "FFNConnector", "FFNPolicy", "MetadataProvider", "RankTokens"}
     for protocol in PROTOCOLS:
         for name, member in members(protocol).items():
             function = member.fget if isinstance(member, property) else member
