@@ -1,4 +1,4 @@
-"""The generated runner on vllm-ascend, in the processes of DP ranks."""
+"""The generated runner on vllm-ascend, or on its stand-in, in the processes of DP ranks."""
 
 from __future__ import annotations
 
@@ -9,17 +9,29 @@ from unittest import mock
 
 import torch
 
-from tests.dbo.configurations import Settings
+from tests.dbo import graphs
+from tests.dbo.eager import OwnError, Session, clean, replaced
+from tests.dbo.graphs import DBO, GRAPHS
 from tests.sim.ascend import npu_runner
+from tests.sim.ascend_config import ENGINE, MLA
 from tests.sim.ranks import Rank
 from tests.sim.scenario import Outcome, Scenario, play
+from tests.sim.trace import Mark, hooked
 
-MODELS = ("SimMoEForCausalLM",)
+MODELS = ("SimMlaForCausalLM", "SimMoEForCausalLM")
 
 
-def runner_class() -> type:
-    """The runner that a plugin would derive from the generated one."""
-    from afd_backports.vllm_v026_mrv2_dbo.ascend_runner import AFDNPUAttentionModelRunnerV2
+def dbo_runner(config: Any, device: torch.device, host: Any = None) -> Any:
+    """The runner that a plugin would derive from the generated one; its configuration is accepted.
+
+    Args:
+        config: the configuration.
+        device: the device.
+        host: takes the place of the plugin's objects, but for the metadata.
+    """
+    from afd_backports.vllm_v026_mrv2_dbo.ascend_runner import AFDNPUAttentionModelRunnerV2, AscendMetadata
+
+    from tests.dbo.configurations import Settings
 
     class Runner(AFDNPUAttentionModelRunnerV2):
         """As a plugin's."""
@@ -30,14 +42,15 @@ def runner_class() -> type:
         def afd_models(self) -> Collection[str]:
             return MODELS
 
-    return Runner
+        def make_afd_host(self) -> Any:
+            if host is None:
+                return super().make_afd_host()
+            host.metadata = AscendMetadata(self.vllm_config)
+            return host
 
-
-def dbo_runner(config: Any, device: torch.device) -> Any:
-    """A runner with ubatches, from a configuration that is accepted."""
     # While it is judged: at run time vLLM and vllm-ascend want communicators for experts, and the tiny model has its own.
     with mock.patch.object(config.parallel_config, "enable_expert_parallel", True):
-        return npu_runner(config, device, runner_class())
+        return npu_runner(config, device, Runner)
 
 
 def unvalidated(config: Any, device: torch.device) -> Any:
@@ -49,6 +62,17 @@ def unvalidated(config: Any, device: torch.device) -> Any:
         return dbo_runner(config, device)
 
 
+def refused(rank: Rank) -> str:
+    """Dense attention with graphs."""
+    from afd_backports.vllm_v026_mrv2_dbo.validation import UnsupportedConfigurationError
+
+    try:
+        Session(rank, dbo_runner, DBO, graphs=GRAPHS)  # type: ignore[arg-type]
+    except UnsupportedConfigurationError as error:
+        return str(error)
+    return "accepted"
+
+
 def play_off_and_on(
     rank: Rank, scenarios: Mapping[str, Scenario], runner: Any = dbo_runner
 ) -> dict[str, tuple[Outcome, Outcome]]:
@@ -57,3 +81,146 @@ def play_off_and_on(
         name: (play(rank, dataclasses.replace(scenario, dbo=None), npu_runner), play(rank, scenario, runner))
         for name, scenario in scenarios.items()
     }
+
+
+def make(rank: Rank, native: bool = False, **more: Any) -> Session:
+    """A runner whose host notes everything; or vllm-ascend's own, for single batches."""
+    options: dict[str, Any] = {"model": MLA, "graphs": GRAPHS, **ENGINE, **more}
+    if native:
+        return Session(rank, npu_runner, None, **options)  # type: ignore[arg-type]
+    host = graphs.control()
+    session = Session(rank, lambda config, device: dbo_runner(config, device, host), DBO, **options)  # type: ignore[arg-type]
+    session.host = host  # type: ignore[attr-defined]
+    return session
+
+
+def undisturbed(rank: Rank) -> Any:
+    """The logits of the third step in single batches, eagerly."""
+    session = make(rank, native=True, graphs=None)
+    session.add()
+    return logits(session, 3)
+
+
+def logits(session: Session, steps: int) -> Any:
+    """Logits of the last of some steps, by request."""
+    return {(key[0].partition(":")[2], key[1]): value for key, value in session.steps(steps).items()}
+
+
+# ---- parameters -----------------------------------------------------------------------------------------------
+
+
+def params(rank: Rank) -> dict[str, Any]:
+    """Where the parameters of each graph are, and what becomes of them."""
+    from vllm_ascend.compilation import acl_graph
+
+    session = make(rank, capture=False)
+    manager = session.runner.cudagraph_manager
+    native = acl_graph.get_graph_params()
+    during: list[bool] = []
+    before = manager.before_capture
+
+    def noted(*args: Any) -> None:
+        during.append(acl_graph.get_graph_params() is manager.recorded)
+        before(*args)
+
+    manager.before_capture = noted
+    session.runner.capture_model()
+    session.add()
+    session.steps(4)
+    twins = dict(manager.twin_params)
+    events = [event for own in twins.values() for stage in own.stages for event in stage.events[own.num_tokens]]
+    spaces = [own.workspaces[own.num_tokens] for own in twins.values()]
+    seen = {
+        "during": during,
+        "native again": acl_graph.get_graph_params() is native is manager.native_params,
+        "native": {size: len(kept) for size, kept in native.events.items()},
+        "twins": {twin.num_tokens: own.num_tokens for twin, own in twins.items()},
+        "recorded": [[len(kept[own.num_tokens]) for stage in own.stages for kept in (stage.events, stage.handles, stage.attn_params)] for own in twins.values()],
+        "distinct": len({id(e) for e in (*events, *(e for kept in native.events.values() for e in kept))}),
+        "workspaces": len({id(space) for space in (*spaces, *native.workspaces.values())}),
+        "shared": all(stage.workspaces is own.workspaces for own in twins.values() for stage in own.stages),
+    }
+    session.runner.shutdown()
+    return {**seen, "left": len(manager.twin_params)}
+
+
+def update_fails(rank: Rank) -> dict[str, Any]:
+    """A replay whose update fails half-way; then the same step again, and further ones."""
+    from afd_backports.vllm_v026_mrv2_dbo import ascend_graphs
+
+    session = make(rank)
+    session.add()
+    session.steps(2)
+    manager = session.runner.cudagraph_manager
+    native = ascend_graphs.update_stages
+
+    def fails(backend: Any, stream: Any, context: Any, num_tokens: int, config: Any) -> None:
+        half = dict(list(context.attn_metadata.items())[:1])
+        native(backend, stream, dataclasses.replace(context, attn_metadata=half), num_tokens, config)
+        raise OwnError
+
+    seen: dict[str, Any] = {}
+    with replaced(ascend_graphs, "update_stages", fails):
+        try:
+            session.scheduler.step()
+        except OwnError:
+            seen["raised"] = session.host.control.raised()  # type: ignore[attr-defined]
+    torch.cuda.synchronize()  # nothing waits
+    clean()
+    seen["twins"] = sorted(d.num_tokens for d in manager.twin_params)
+    session.host.control.sent.clear()  # type: ignore[attr-defined]
+    seen["logits"] = logits(session, 1)
+    seen["sent"] = [said for said, _ in session.host.control.sent]  # type: ignore[attr-defined]
+    return seen
+
+
+def released(rank: Rank) -> dict[str, Any]:
+    """A capture that fails: whose parameters are in force, and which are left."""
+    from vllm_ascend.compilation import acl_graph
+
+    session = make(rank, capture=False)
+    manager = session.runner.cudagraph_manager
+    marks: list[Mark] = []
+
+    def hook(mark: Mark) -> None:
+        marks.append(mark)
+        if len(marks) == 100:  # while the first twin is captured
+            raise OwnError
+
+    seen: dict[str, Any] = {}
+    with hooked(hook):
+        try:
+            session.runner.capture_model()
+        except OwnError:
+            seen["params"] = len(manager.twin_params)
+    seen["native"] = acl_graph.get_graph_params() is manager.native_params
+    seen["recorded"] = manager.recorded.twin.num_tokens
+    return seen
+
+
+def look(rank: Rank) -> list[dict[str, Any]]:
+    """What the forward context of each stage holds in a prefill step."""
+    from vllm.forward_context import ForwardContext, get_forward_context
+
+    session = make(rank)
+    session.add()
+    seen: list[dict[str, Any]] = []
+
+    def hook(mark: Mark) -> None:
+        if mark.layer == 0 and mark.step == "compute":
+            context = get_forward_context()
+            metadata = next(iter(context.attn_metadata.values()))
+            kwargs = context.additional_kwargs
+            seen.append(
+                {
+                    "foreign": sorted(set(vars(context)) - {f.name for f in dataclasses.fields(ForwardContext)}),
+                    "tokens": (kwargs["num_tokens"], kwargs["max_tokens_across_dp"], kwargs["mc2_mask"].tolist()),
+                    "capturing": kwargs["capturing"],
+                    "lengths": metadata.seq_lens_cpu.tolist(),
+                    "state": metadata.attn_state.name,
+                }
+            )
+
+    with hooked(hook):
+        session.scheduler.step()
+    return seen

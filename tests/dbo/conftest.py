@@ -8,6 +8,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import pytest
+
 # Read by vLLM and Triton when they are imported, here and in the processes of the DP ranks.
 os.environ.update(
     CUDA_VISIBLE_DEVICES="",
@@ -27,3 +29,14 @@ if importlib.util.find_spec("vllm") is not None:
         import vllm.v1.worker.gpu.model_runner  # noqa: F401
 
     torch.set_num_threads(1)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the Ascend runner was tested on."""
+    from tests.sim.environments import ASCEND_VARIABLE
+
+    reports = [report for outcome in ("passed", "failed", "error") for report in terminalreporter.stats.get(outcome, ())]
+    if any("test_ascend_" in report.nodeid for report in reports):
+        tree = os.environ.get(ASCEND_VARIABLE)
+        what = f"vllm-ascend from {tree}" if tree else f"the stand-in for vllm-ascend ({ASCEND_VARIABLE} is not set)"
+        terminalreporter.write_line(f"DBO: the Ascend runner ran on {what}")

@@ -58,7 +58,7 @@ class Session:
     ) -> None:  # fmt: skip
         from tests.dbo.runners import DboRunner
 
-        config = make_config(model, dbo=dbo, dp=(rank.index, rank.size), block_size=64, **more)
+        config = make_config(model, dbo=dbo, dp=(rank.index, rank.size), **{"block_size": 64, **more})
         join_groups(config, rank=rank.index, size=rank.size, rendezvous=rank.folder / "groups")
         self.rank, self.named = rank, 0
         self.runner = make_runner(config, kind or DboRunner, blocks=256, capture=capture)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.dbo.eager import OwnError, Session, clean, replaced
@@ -41,10 +41,14 @@ def control() -> Any:
     return host
 
 
-def make(rank: Rank, **more: Any) -> Session:
-    """A runner whose host notes everything."""
+def make(rank: Rank, native: bool = False, **more: Any) -> Session:
+    """A runner whose host notes everything; or vLLM's own, for single batches."""
+    from vllm.v1.worker.gpu.model_runner import GPUModelRunner
+
     from tests.dbo.runners import DboRunner
 
+    if native:
+        return Session(rank, GPUModelRunner, None, graphs=GRAPHS, **more)
     host = control()
 
     class Runner(DboRunner):
@@ -56,17 +60,20 @@ def make(rank: Rank, **more: Any) -> Session:
     return session
 
 
-def captured(rank: Rank) -> dict[str, Any]:
+Maker = Callable[..., Session]
+"""As `make`, on another platform for example."""
+
+
+def captured(rank: Rank, make: Maker = make) -> dict[str, Any]:
     """What is captured, in which order, and what the FFN side hears of it."""
     from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor
-    from vllm.v1.worker.gpu.model_runner import GPUModelRunner
 
     session = make(rank, capture=False)
     TRACE.clear()
     session.runner.capture_model()
     marks = list(TRACE.marks)
     manager = session.runner.cudagraph_manager
-    native = Session(rank, GPUModelRunner, None, graphs=GRAPHS).runner.cudagraph_manager
+    native = make(rank, native=True).runner.cudagraph_manager
     said = [at for at, mark in enumerate(marks) if mark.ubatch < 0]
     return {
         "native": sorted(d.num_tokens for d in native.graphs),
@@ -80,7 +87,7 @@ def captured(rank: Rank) -> dict[str, Any]:
     }
 
 
-def replayed(rank: Rank) -> dict[str, Any]:
+def replayed(rank: Rank, make: Maker = make) -> dict[str, Any]:
     """A prefill step, two decode steps, and one whose replay fails; then the same step again."""
     session = make(rank)
     sent = session.host.control.sent  # type: ignore[attr-defined]
@@ -112,7 +119,7 @@ def replayed(rank: Rank) -> dict[str, Any]:
     return seen
 
 
-def staged_wrongly(rank: Rank) -> dict[str, str]:
+def staged_wrongly(rank: Rank, make: Maker = make) -> dict[str, str]:
     """A twin is asked for without its ubatches, and with those of another shape."""
     session = make(rank)
     session.add()
@@ -148,7 +155,7 @@ def staged_wrongly(rank: Rank) -> dict[str, str]:
     return seen
 
 
-def interrupted(rank: Rank, points: list[int]) -> list[dict[str, Any]]:
+def interrupted(rank: Rank, points: list[int], make: Maker = make) -> list[dict[str, Any]]:
     """Captures that fail at one of their steps."""
     outcomes = []
     for point in points:
@@ -181,8 +188,8 @@ def interrupted(rank: Rank, points: list[int]) -> list[dict[str, Any]]:
     return outcomes
 
 
-def ended(rank: Rank) -> dict[str, Any]:
-    """Weak references after the shutdown of a runner whose graphs were replayed."""
+def ended(rank: Rank, make: Maker = make) -> dict[str, Any]:
+    """Weak references, when the native shutdown of a runner whose graphs were replayed returns."""
     from vllm.v1.worker.gpu.model_runner import GPUModelRunner
 
     seen: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tests.sim import ascend_ops, npu, plugin
+from tests.sim import ascend_mla_ops, ascend_ops, npu, plugin, tape
 
 CORES = {"num_aicore": 8, "num_vectorcore": 8}
 
@@ -73,8 +73,9 @@ def _torch_npu() -> None:
         float8_e8m0fnu=torch.uint8,
         hifloat8=torch.uint8,
         **ascend_ops.OPERATORS,
+        **ascend_mla_ops.OPERATORS,
     )
-    module("torch_npu._C", _NPUTaskGroupHandle=list, _weak_ref_tensor=lambda tensor: tensor)
+    module("torch_npu._C", _NPUTaskGroupHandle=tape.TaskGroup, _weak_ref_tensor=lambda tensor: tensor)
     module("torch_npu._C._distributed_c10d", ProcessGroupHCCL=_HcclGroup)
     module("torch_npu._inductor")
     module("torch_npu.op_plugin")
@@ -161,6 +162,36 @@ def patch() -> None:
     init_device_properties_triton()
     importlib.import_module("vllm.v1.worker.gpu.spec_decode.speculator")  # again a cycle
     plugin.adapt()
+    _open_mla()
+
+
+class _Float32(types.ModuleType):
+    """`torch`, in which bfloat16 is float32."""
+
+    bfloat16 = torch.float32
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+
+def _open_mla() -> None:
+    """Let latent attention run here.
+
+    It rounds prefills to bfloat16 for its operators. Here they take float32: whether a number is rounded up or down hangs
+    on its last bit, and so on how a batch is split.
+    """
+    from vllm_ascend.attention import mla_v1
+
+    mla_v1.torch = _Float32("torch")
+    torch.Tensor.npu = lambda self: self  # type: ignore[attr-defined]
+    gather = "maybe_all_gather_and_maybe_unpad"  # does nothing without sequence parallelism
+    library = torch.library.Library("vllm", "FRAGMENT")
+    library.impl(gather, tape.PYTHON_OPERATORS[f"vllm::{gather}"], "CPU")
+    _libraries.append(library)
+
+
+_libraries: list[torch.library.Library] = []
+"""What is registered goes away with its library."""
 
 
 def npu_runner(config: Any, device: torch.device, runner_class: type | None = None) -> Any:
@@ -172,7 +203,9 @@ def npu_runner(config: Any, device: torch.device, runner_class: type | None = No
         runner_class: a subclass of it.
     """
     from vllm_ascend.compilation import acl_graph
+    from vllm_ascend.ops import rotary_embedding
     from vllm_ascend.worker.v2.model_runner import NPUModelRunner
 
     acl_graph._graph_params = None
+    rotary_embedding._cos_mla = rotary_embedding._sin_mla = rotary_embedding._cos = rotary_embedding._sin = None
     return (runner_class or NPUModelRunner)(config, device)

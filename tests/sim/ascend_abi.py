@@ -1,6 +1,7 @@
-"""Signatures, fields and digests of what is used of vllm-ascend, read off a source text and compared with `ascend-abi.json`.
+"""Signatures, fields and digests of what is used of vllm-ascend, read off a source text and compared with what was recorded.
 
-The file was made from the pinned commit. A source tree has to agree with it in everything, a stand-in in its signatures.
+`ascend-abi.json` was made from the pinned commit; `ascend-abi-more.json` likewise, with what the stand-in has beyond it. A source
+tree has to agree with them in everything, a stand-in in its signatures.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FILE = Path(__file__).with_name("ascend-abi.json")
+FILES = tuple(Path(__file__).with_name(name) for name in ("ascend-abi.json", "ascend-abi-more.json"))
 
 
 @cache
 def recorded() -> Mapping[str, Mapping[str, Any]]:
-    """What the file says: per module, per name."""
-    modules: dict[str, Mapping[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))["modules"]
+    """What the files say: per module, per name."""
+    modules: dict[str, dict[str, Any]] = {}
+    for file in FILES:
+        for module, names in json.loads(file.read_text(encoding="utf-8"))["modules"].items():
+            modules.setdefault(module, {}).update(names)
     return modules
 
 
@@ -77,7 +81,7 @@ def stand_in_differences(module: str, source: str) -> list[str]:
     """
     own = facts(source)
     known = recorded()[module]
-    extra = [f"{module}.{name} is not in {FILE.name}" for name in own if name not in known and not name.startswith("_")]
+    extra = [f"{module}.{name} is not in {FILES[0].name}" for name in own if name not in known and not name.startswith("_")]
     return extra + list(_compare(module, {name: known[name] for name in own if name in known}, own, partly=True))
 
 

@@ -32,7 +32,8 @@ def scatter_kv(
 def attention(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, out: torch.Tensor, *, block_table: torch.Tensor | None,
     actual_seq_lengths: Sequence[int], actual_seq_lengths_kv: Sequence[int], num_key_value_heads: int, scale: float,
-    sparse_mode: int,
+    sparse_mode: int, query_rope: torch.Tensor | None = None, key_rope: torch.Tensor | None = None,
+    lse: torch.Tensor | None = None,
 ) -> None:  # fmt: skip
     """Attention of all requests: keys from the cache if there is a block table, else as they are given.
 
@@ -47,7 +48,12 @@ def attention(
         num_key_value_heads: heads of keys and values.
         scale: of the scores.
         sparse_mode: `CAUSAL`, or no mask.
+        query_rope: as `query`: a positional part, if it is apart.
+        key_rope: as `key`, likewise.
+        lse: token, head, 1; written: logarithms of the sums of the weights.
     """
+    if query_rope is not None and key_rope is not None:
+        query, key = torch.cat([query, query_rope], -1), torch.cat([key, key_rope], -1)
     heads, size = query.shape[1:]
     start = key_start = 0
     for request, stop in enumerate(actual_seq_lengths):
@@ -65,6 +71,8 @@ def attention(
                 last = torch.arange(stop - start)[:, None] + len(keys) - (stop - start)
                 scores = scores.masked_fill(torch.arange(len(keys)) > last, float("-inf"))
             weights = torch.nan_to_num(torch.softmax(scores, -1))
+            if lse is not None:
+                lse[start:stop, :, 0] = torch.logsumexp(scores, -1).T
             out[start:stop] = torch.einsum("hqk,khd->qhd", weights, values.repeat_interleave(repeat, 1))
         start = stop
 
@@ -86,17 +94,28 @@ def _npu_reshape_and_cache(
     npu_scatter_pa_kv_cache(key, value, key_cache, value_cache, slot_indices)
 
 
-_IGNORED = frozenset({"atten_mask", "block_size", "input_layout", "next_tokens", "num_heads", "pre_tokens", "workspace"})
+_IGNORED = frozenset({
+    "antiquant_mode", "antiquant_scale", "atten_mask", "block_size", "input_layout", "next_tokens", "num_heads", "pre_tokens",
+    "softmax_lse_flag", "workspace",
+})  # fmt: skip
 """What says how, not what; the mask follows from `sparse_mode`."""
 
 
 class FusedInferAttentionScore:
-    """`npu_fused_infer_attention_score` with its variant `.out`; the second result is not used."""
+    """`npu_fused_infer_attention_score` with its variant `.out`."""
 
-    def __call__(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **options: Any) -> tuple[torch.Tensor, None]:
-        out = torch.zeros_like(query)
-        self.out(query, key, value, out=[out], **options)
-        return out, None
+    def __call__(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        if not options.pop("softmax_lse_flag", False):
+            out = torch.zeros_like(query)
+            self.out(query, key, value, out=[out], **options)
+            return out, None
+        out = query.new_zeros(*query.shape[:2], value.shape[-1])
+        # Of tokens without keys, minus infinity: they do not count when parts are put together.
+        lse = query.new_full((*query.shape[:2], 1), float("-inf"))
+        self.out(query, key, value, out=[out], lse=lse, **{"block_table": None, **options})
+        return out, lse
 
     def out(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *, out: Sequence[torch.Tensor], **options: Any

@@ -54,6 +54,15 @@ BARE = Environment("Python alone")
 VLLM = Environment("vLLM 0.26.0", ("tests.sim.warm",))
 
 
+STAND_IN = Environment(
+    "stand-in for vllm-ascend",
+    ("tests.sim.warm_stand_in",),
+    (str(Path(__file__).with_name("ascend_stand_in") / "vllm_ascend"),),
+    (("VLLM_PLUGINS", "none"),),
+)
+"""As much of vllm-ascend as the generated modules are built on, written for these tests."""
+
+
 def donor() -> Environment | None:
     """vLLM 0.30.0, whose Python files take precedence over the installed 0.26.0; None when there is no tree."""
     package = _package(DONOR_VARIABLE, "vllm")
@@ -66,6 +75,11 @@ def ascend() -> Environment | None:
     if package is None:
         return None
     return Environment("vllm-ascend", ("tests.sim.warm_ascend",), (package,), (("VLLM_PLUGINS", "none"),))
+
+
+def ascend_or_stand_in() -> Environment:
+    """vllm-ascend; its stand-in when there is no tree."""
+    return ascend() or STAND_IN
 
 
 def _package(variable: str, name: str) -> str | None:

@@ -152,12 +152,14 @@ class Layer(nn.Module):
 class SimMoEForCausalLM(nn.Module):
     """The model, with what vLLM asks of one."""
 
+    layer: type[nn.Module] = Layer
+
     def __init__(self, *, vllm_config: Any, prefix: str = "") -> None:
         super().__init__()
         config = vllm_config.model_config.hf_config
         self.tokens = nn.Embedding(config.vocab_size, config.hidden_size)
         self.positions = nn.Embedding(config.max_position_embeddings, config.hidden_size)
-        self.layers = nn.ModuleList(Layer(i, vllm_config, f"layers.{i}") for i in range(config.num_hidden_layers))
+        self.layers = nn.ModuleList(self.layer(i, vllm_config, f"layers.{i}") for i in range(config.num_hidden_layers))
         self.head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
 
     def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:

@@ -9,11 +9,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from tests.sim.streams import CaptureError, Event, Stream, current_stream
-from tests.sim.tape import Gate, Tape, Work, active_tape, unwatched
-
-TaskGroup = list[Work]
-"""The handle of a task group: what it does."""
+from tests.sim.streams import CaptureError, Event, Stream, StreamContext, current_stream
+from tests.sim.tape import Gate, Tape, TaskGroup, Work, active_tape, unwatched
 
 
 class ExternalEvent(Event):
@@ -41,7 +38,7 @@ class ExternalEvent(Event):
 
 
 class _Thread(threading.local):
-    update: tuple[TaskGroup, TaskGroup] | None = None
+    update: tuple[TaskGroup, list[Work]] | None = None
 
 
 _thread = _Thread()
@@ -75,7 +72,8 @@ def graph_task_update_end(stream: Stream) -> None:
     (group, new), _thread.update = _thread.update, None
     if len(group) != len(new):
         raise CaptureError(f"a task group of {len(group)} operators is updated with {len(new)}")
-    group[:] = new
+    with StreamContext(stream):
+        group.update(new)
 
 
 def emit(work: Work) -> None:

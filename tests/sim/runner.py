@@ -76,6 +76,7 @@ def make_runner(
         runner = (runner_class or GPUModelRunner)(config, device)
         runner.load_model()
         scale_weights(runner.model)
+        derive_weights(runner.model, config.model_config.dtype)
         specs = runner.get_kv_cache_spec()
         resolve_kv_layout(config)
         memory = blocks * sum(spec.page_size_bytes for spec in specs.values())
@@ -93,6 +94,15 @@ def resolve_kv_layout(config: Any) -> None:
     """Choose the layout of the KV cache; in vLLM 0.30 that is the engine's business."""
     if "kv_cache_layout" in type(config.cache_config).__dataclass_fields__ and not config.cache_config.kv_cache_layout:
         config.cache_config.kv_cache_layout = "NHD"
+
+
+def derive_weights(model: torch.nn.Module, dtype: torch.dtype) -> None:
+    """Compute what latent attention derives from its weights, again."""
+    from vllm.model_executor.layers.attention.mla_attention import MLAAttention
+
+    for module in model.modules():
+        if isinstance(module, MLAAttention):
+            module.process_weights_after_loading(dtype)
 
 
 def scale_weights(model: torch.nn.Module, seed: int = 1) -> None:

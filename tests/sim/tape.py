@@ -74,6 +74,32 @@ class Gate:
         return self.is_open
 
 
+class TaskGroup(list[Work]):
+    """What a task group does; the handle with which it is updated.
+
+    Both are reported to the race checker: an update that nothing orders behind an earlier replay may change that one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._memory = torch.empty(1)
+
+    def play(self) -> None:
+        """Do it."""
+        checker = race.active()
+        if checker is not None:
+            checker.ran("task group", [self._memory], [])
+        for work in self:
+            work()
+
+    def update(self, new: Sequence[Work]) -> None:
+        """Do something else from now on."""
+        checker = race.active()
+        if checker is not None:
+            checker.ran("task group update", [], [self._memory])
+        self[:] = new
+
+
 class Tape:
     """The work of one capture, in order.
 
@@ -92,7 +118,7 @@ class Tape:
         self.streams = {origin}
         self.active = True
         self._last: Clock = {}
-        self._groups: dict[Stream, list[Work]] = {}
+        self._groups: dict[Stream, TaskGroup] = {}
         self._lock = threading.Lock()
         origin.tape = self
 
@@ -125,19 +151,15 @@ class Tape:
         """Collect what is recorded on `stream` from now on."""
         if stream in self._groups:
             raise CaptureError("task groups do not nest")
-        self._groups[stream] = []
+        self._groups[stream] = TaskGroup()
 
-    def end_group(self, stream: Stream) -> list[Work]:
+    def end_group(self, stream: Stream) -> TaskGroup:
         """Record what was collected as one entry; the list may be changed later and is read at each replay."""
         if stream not in self._groups:
             raise CaptureError("there is no open task group on this stream")
         group = self._groups.pop(stream)
 
-        def play() -> None:
-            for work in group:
-                work()
-
-        self.add(play)
+        self.add(group.play)
         return group
 
     def finish(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,7 @@ def update(params, *args, **kwargs) -> None:
 def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     file = tmp_path / "abi.json"
     file.write_text(json.dumps({"modules": {MODULE: ascend_abi.facts(SOURCE)}}), encoding="utf-8")
-    monkeypatch.setattr(ascend_abi, "FILE", file)
+    monkeypatch.setattr(ascend_abi, "FILES", (file,))
     ascend_abi.recorded.cache_clear()
     yield
     ascend_abi.recorded.cache_clear()
@@ -81,6 +82,28 @@ STAND_INS = {
 def test_a_stand_in_agrees_in_what_it_has(recorded, number):
     source = list(STAND_INS)[number]
     assert ascend_abi.stand_in_differences(MODULE, source) == STAND_INS[source]
+
+
+STAND_IN = Path(ascend_abi.__file__).with_name("ascend_stand_in")
+MODULES = {
+    ".".join(path.relative_to(STAND_IN).with_suffix("").parts): path
+    for path in sorted(STAND_IN.rglob("*.py"))
+    if not path.name.startswith("_")
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_stand_in_for_vllm_ascend_has_its_signatures(module):
+    assert ascend_abi.stand_in_differences(module, MODULES[module].read_text(encoding="utf-8")) == []
+
+
+def test_the_stand_in_has_what_the_generated_modules_import():
+    generated = Path(ascend_abi.__file__).parents[2] / "manifests/vllm_v026_mrv2_dbo/parts"
+    nodes = [node for path in generated.glob("ascend_*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    wanted = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vllm_ascend.")}
+    packages = {module.rpartition(".")[0] for module in MODULES}
+    assert wanted - packages <= set(MODULES)
+    assert len(wanted) > 5
 
 
 def test_what_was_recorded_is_there():

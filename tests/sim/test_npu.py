@@ -14,6 +14,7 @@ import torch
 from tests.sim import npu, tape
 from tests.sim.graphs import Graph, GraphContext
 from tests.sim.npu import ExternalEvent, emit
+from tests.sim.race import checked
 from tests.sim.streams import CaptureError, SimulationError, Stream, current_stream
 
 pytestmark = pytest.mark.vllm
@@ -124,6 +125,19 @@ def test_operators_outside_of_groups_run_at_once_or_are_recorded():
         emit(lambda: x.add_(1))
     graph.replay()
     assert (x.item(), len(graph.tape.entries)) == (3, 1)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_an_update_that_does_not_wait_for_the_replay_before_is_a_race(ordered: bool):
+    graph, updates = Scaled(), Stream()
+    with checked() as races:
+        for factor in (3, 5):
+            if ordered:
+                updates.wait_stream(current_stream())
+            graph.graph.replay()
+            graph.update(factor, updates)
+        assert graph.result() == [6, 6]
+    assert [(race.first, race.second) for race in races] == ([] if ordered else [("task group", "task group update")])
 
 
 def test_an_update_has_as_many_operators_as_the_group():

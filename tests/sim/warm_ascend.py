@@ -19,6 +19,9 @@ with warnings.catch_warnings():
     ascend.set_platform()
     ascend.patch()
 
-    from tests.sim import attention, communicator, config, runner, scenario  # noqa: F401
+    from vllm import ModelRegistry
+
+    from tests.sim import ascend_model, attention, communicator, config, runner, scenario  # noqa: F401
 
 config.register_models()
+ModelRegistry.register_model("SimMlaForCausalLM", ascend_model.SimMlaForCausalLM)
