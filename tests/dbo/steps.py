@@ -56,7 +56,7 @@ def make_ubatch_runner(runner: Any) -> Any:
     """The simplest that serves the execute path: one ubatch after the other, in the calling thread."""
     from afd_backports.vllm_v026_mrv2_dbo import slicer
     from vllm.config.compilation import CUDAGraphMode
-    from vllm.forward_context import DPMetadata, create_forward_context, override_forward_context
+    from vllm.forward_context import DPMetadata, create_forward_context, get_forward_context, override_forward_context
     from vllm.v1.worker.gpu.attn_utils import build_slot_mappings_by_layer
 
     @dataclass
@@ -93,6 +93,7 @@ def make_ubatch_runner(runner: Any) -> Any:
 
         def run(self, model, model_inputs, ubatch_state):
             outputs = []
+            assert get_forward_context().ubatch_slices is ubatch_state.slices  # what the platform is told, too
             for part, context in zip(ubatch_state.slices, ubatch_state.contexts, strict=True):
                 with override_forward_context(context):
                     outputs.append(model(**slicer.slice_model_inputs(model_inputs, part.token_slice)))

@@ -37,6 +37,7 @@ def test_without_a_ubatch_runner_the_path_is_the_native_one(outcomes: Outcomes, 
     assert whole.idle == native.idle
     assert whole.dummy == native.dummy
     assert set(whole.ubatches) == {1}
+    assert whole.prepared == native.prepared  # once for each step
     assert whole.tokens == native.tokens
     assert difference(whole.logits, native.logits) == 0
 
