@@ -15,7 +15,7 @@ from tests.dbo.points import OwnError
 from tests.sim.config import MOE, Dbo, make_config
 from tests.sim.ranks import Rank
 from tests.sim.runner import join_groups, make_runner
-from tests.sim.scenario import Outcome, Scenario, play
+from tests.sim.scenario import Outcome, Scenario, play_all
 from tests.sim.scheduler import Logits, LogitSpy, MiniScheduler
 from tests.sim.trace import TRACE, Mark, hooked
 
@@ -26,21 +26,11 @@ SOON = 1.0
 DBO = Dbo()
 
 
-def play_off_and_on(rank: Rank, scenarios: Mapping[str, Scenario]) -> dict[str, tuple[Outcome, Outcome]]:
-    """Each scenario with vLLM's own runner and single batches, and with the generated one and ubatches."""
+def play_all_on(rank: Rank, scenarios: Mapping[str, Scenario]) -> dict[str, Outcome]:
+    """With the generated runner, one after the other."""
     from tests.dbo.runners import DboRunner
 
-    return {
-        name: (play(rank, dataclasses.replace(scenario, dbo=None, races=False)), play(rank, scenario, DboRunner))
-        for name, scenario in scenarios.items()
-    }
-
-
-def play_on(rank: Rank, scenario: Scenario) -> Outcome:
-    """With the generated runner, whatever the configuration says of ubatches."""
-    from tests.dbo.runners import DboRunner
-
-    return play(rank, scenario, DboRunner)
+    return play_all(rank, scenarios, DboRunner)
 
 
 class Session:
@@ -65,10 +55,10 @@ class Session:
         self.scheduler, self.spy = MiniScheduler(self.runner), LogitSpy(self.runner)
         TRACE.clear()
 
-    def add(self) -> list[str]:
-        """Three requests: decode steps are split in one and two."""
+    def add(self, count: int = 3) -> list[str]:
+        """Some requests; decode steps of three are split in one and two."""
         names = []
-        for at in range(3):
+        for at in range(count):
             names.append(f"{self.named}:{at}")
             self.scheduler.add(names[-1], [3 + at + self.rank.index, 5, 7 + 2 * at])
         self.named += 1

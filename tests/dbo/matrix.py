@@ -192,7 +192,7 @@ def fail(step: Callable[[], object], fault: AbstractContextManager[list[OwnError
 
 def difference(ones: Logits, others: Logits) -> Iterator[str]:
     """What is wrong with the logits of a step."""
-    worst = max(float((ones[key] - others[key]).abs().max()) for key in others) if ones.keys() == others.keys() else float("inf")
+    worst = max((float((ones[key] - others[key]).abs().max()) for key in others), default=0.0) if ones.keys() == others.keys() else float("inf")
     if not worst < 1e-4:
         yield f"logits differ by {worst}"
 

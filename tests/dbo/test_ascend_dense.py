@@ -10,8 +10,7 @@ pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env 
 
 from tests.dbo import ascend
 from tests.dbo.graphs import DBO, GRAPHS
-from tests.dbo.test_eager import EVEN, SPLIT
-from tests.dbo.test_eager import SCENARIOS as EAGER
+from tests.dbo.scenarios import EAGER, EVEN, SPLIT
 from tests.sim.environments import ASCEND_VARIABLE, Environment
 from tests.sim.environments import ascend as ascend_environment
 from tests.sim.ranks import run_ranks

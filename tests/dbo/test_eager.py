@@ -1,8 +1,6 @@
-"""Split steps of two DP ranks, eagerly: the same outputs, real interleaving, aborted runs, the state of the stages."""
+"""Split steps of two DP ranks, eagerly: aborted runs, the state of the stages."""
 
 from __future__ import annotations
-
-import dataclasses
 
 import pytest
 
@@ -11,75 +9,9 @@ pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env 
 import torch
 
 from tests.dbo import eager
-from tests.sim.config import Dbo
 from tests.sim.ranks import run_ranks
-from tests.sim.scenario import Outcome, Prompt, Scenario, assert_equal
-from tests.sim.trace import overlap
 
 pytestmark = pytest.mark.vllm
-
-FEW = ({"a": Prompt((3, 5, 7, 9, 11)), "d": Prompt((8, 9))}, {"b": Prompt(tuple(range(10, 31))), "c": Prompt((40, 41))})
-MANY = (
-    {"a": Prompt((3, 5, 7)), "b": Prompt((8, 9)), "c": Prompt(tuple(range(20, 31)), step=2), "d": Prompt((9,), tokens=2)},
-    {"e": Prompt(tuple(range(10, 31))), "f": Prompt((40, 41)), "g": Prompt((42, 43, 44), step=3)},
-)
-EVEN = (
-    {"a": Prompt((3, 5, 7, 9, 11)), "d": Prompt((8, 9)), "e": Prompt(tuple(range(21, 32)))},
-    {"b": Prompt(tuple(range(10, 31))), "c": Prompt((40, 41)), "f": Prompt((22, 23, 24))},
-)
-IDLE = ({"a": Prompt((3, 5, 7)), "b": Prompt((8, 9))}, {})
-SCENARIOS = {
-    "few requests": Scenario(FEW, dbo=Dbo()),
-    "requests come and go": Scenario(MANY, dbo=Dbo()),
-    "chunked prefill": Scenario(FEW, chunk=4, dbo=Dbo()),
-    "one rank is idle": Scenario(IDLE, dbo=Dbo()),
-    "decode below the threshold": Scenario(EVEN, dbo=Dbo(decode=4)),
-}
-SPLIT = {name for name in SCENARIOS if name != "one rank is idle"}
-
-Pairs = list[dict[str, tuple[Outcome, Outcome]]]
-
-
-@pytest.fixture(scope="module")
-def pairs() -> Pairs:
-    return run_ranks(eager.play_off_and_on, {name: dataclasses.replace(s, races=True) for name, s in SCENARIOS.items()})
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_outputs_are_those_of_single_batches(pairs: Pairs, name: str) -> None:
-    assert_equal([pair[name][0] for pair in pairs], [pair[name][1] for pair in pairs])
-    assert all(pair[name][0].ubatches == {0} for pair in pairs)
-    wanted = {0, 1} if name in SPLIT else {0}
-    assert all(pair[name][1].ubatches == wanted for pair in pairs)
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_the_ubatches_do_not_race(pairs: Pairs, name: str) -> None:
-    assert [race for pair in pairs for race in pair[name][1].races] == []
-
-
-def test_the_ubatches_interleave(pairs: Pairs) -> None:
-    for pair in pairs:
-        off, on = pair["few requests"]
-        assert overlap(off.marks) == 0
-        assert overlap(on.marks) > 0.7
-
-
-def test_below_the_threshold_steps_are_whole(pairs: Pairs) -> None:
-    for pair in pairs:
-        marks = pair["decode below the threshold"][1].marks
-        assert {mark.ubatch for mark in marks[:16]} == {0, 1}  # the prefill
-        assert {mark.ubatch for mark in marks[16:]} == {0}
-
-
-def test_without_ubatches_in_the_configuration_the_runner_is_native(pairs: Pairs) -> None:
-    on = run_ranks(eager.play_on, dataclasses.replace(SCENARIOS["few requests"], dbo=None))
-    assert_equal([pair["few requests"][0] for pair in pairs], on, tolerance=1e-9)
-    assert all(outcome.ubatches == {0} for outcome in on)
-
-
-# ---- failures -------------------------------------------------------------------------------------------------
-
 
 def test_an_aborted_run_does_nothing_and_the_next_one_works() -> None:
     for seen in run_ranks(eager.abort):

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
 
-from tests.dbo import lives, matrix
+from tests.dbo import lives, matrix, soak
 from tests.dbo.points import ENDS, Point, at_all
 from tests.sim.ranks import RankFailed, Team, run_ranks
 
@@ -147,3 +147,25 @@ def test_a_rank_that_dies_does_not_take_the_other_with_it(points: Points, tmp_pa
 
 def test_a_stage_in_a_collective_that_does_not_return_is_left_behind() -> None:
     assert run_ranks(lives.interrupted, timeout=60) == [[], []]
+
+
+# ---- soak -----------------------------------------------------------------------------------------------------
+
+STEPS = int(os.environ.get(matrix.LONG) or 200)
+
+
+def test_hundreds_of_steps_with_failures_in_between(team: Team) -> None:
+    """About 200 steps; `AFD_SOAK` says how many."""
+    ranks = team.call(soak.points)
+    points = {kind: at_all([rank[kind] for rank in ranks]) for kind in ranks[0]}
+    assert all(len(found) > 50 for found in points.values())
+    for soaked in team.call(soak.soak, points, STEPS, seed=STEPS, timeout=TIMEOUT):
+        assert soaked.problems == {}
+        assert soaked.kinds.keys() == points.keys()
+        assert soaked.faults > STEPS // 4
+        assert soaked.replays > STEPS // 20
+        early, late = soaked.samples
+        assert late.tensors <= early.tensors
+        assert late.streams <= early.streams
+        assert late.objects <= early.objects * 1.01
+        assert late.kilobytes <= early.kilobytes + 16_000

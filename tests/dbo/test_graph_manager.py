@@ -2,83 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
 
 from tests.dbo import eager, graphs
-from tests.dbo.graphs import DBO, GRAPHS
-from tests.dbo.test_eager import EVEN, IDLE
+from tests.dbo.scenarios import STEPS
 from tests.sim.ranks import run_ranks
-from tests.sim.scenario import Outcome, Prompt, Scenario, assert_equal
 from tests.sim.scheduler import Logits, difference
 
 pytestmark = pytest.mark.vllm
 
-STEPS = 16
-"""Steps of the exchanges of a split forward pass: two stages, two layers, four each."""
-
-SCENARIOS = {
-    "decode": Scenario(EVEN, dbo=DBO, graphs=GRAPHS, races=True),
-    "below the threshold": Scenario(EVEN, dbo=dataclasses.replace(DBO, decode=4), graphs=GRAPHS),
-    "one rank is idle": Scenario(IDLE, dbo=DBO, graphs=GRAPHS),
-    "second ubatch would be empty": Scenario(
-        ({name: Prompt((3, 5)) for name in "abcd"}, {name: Prompt((4, 6)) for name in "efgh"}), dbo=DBO,
-        graphs=dataclasses.replace(GRAPHS, sizes=(2, 8)),
-    ),
-    "not captured": Scenario(EVEN, dbo=DBO, graphs=dataclasses.replace(GRAPHS, sizes=(1, 2))),
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def pairs() -> list[dict[str, tuple[Outcome, Outcome]]]:
-    return run_ranks(eager.play_off_and_on, SCENARIOS)
-
-
 @pytest.fixture(scope="module")
 def undisturbed() -> list[Logits]:
     return run_ranks(eager.undisturbed)
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_outputs_are_those_of_single_batches(pairs, name: str) -> None:
-    assert_equal([pair[name][0] for pair in pairs], [pair[name][1] for pair in pairs])
-    assert [race for pair in pairs for race in (*pair[name][1].races, *pair[name][1].capture_races)] == []
-
-
-def replays(outcome: Outcome) -> dict[tuple[int, int], int]:
-    return {key: count for key, count in outcome.replays.items() if count}
-
-
-def test_decode_steps_replay_twins(pairs) -> None:
-    for pair in pairs:
-        off, on = pair["decode"]
-        assert replays(off) == {(4, 1): 5}
-        assert replays(on) == {(4, 2): 5}
-        assert len(on.marks) == STEPS  # the prefill, split and eager
-
-
-def test_captured_single_batches_keep_the_native_graphs(pairs) -> None:
-    for pair in pairs:
-        off, on = pair["below the threshold"]
-        assert replays(on) == replays(off) == {(4, 1): 5}
-    for pair in pairs:
-        assert replays(pair["one rank is idle"][1]) == replays(pair["one rank is idle"][0]) != {}
-
-
-def test_an_empty_second_ubatch_is_a_single_batch(pairs) -> None:
-    # 4 tokens are padded to 8: nothing real would be left for the second ubatch.
-    for pair in pairs:
-        assert replays(pair["second ubatch would be empty"][1]) == {(8, 1): 5}
-
-
-def test_shapes_that_are_not_captured_run_eager_ubatches(pairs) -> None:
-    for pair in pairs:
-        on = pair["not captured"][1]
-        assert replays(on) == {}
-        assert len(on.marks) == 6 * STEPS
 
 
 def test_twins_are_captured_beside_the_native_graphs() -> None:
