@@ -10,10 +10,9 @@ pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env 
 
 from tests.dbo import ascend, graphs
 from tests.dbo.graphs import DBO, GRAPHS
-from tests.dbo.test_eager import EVEN, SPLIT
-from tests.dbo.test_eager import SCENARIOS as EAGER
-from tests.dbo.test_graph_manager import POINTS, STEPS, replays
-from tests.dbo.test_graph_manager import SCENARIOS as GRAPH
+from tests.dbo.scenarios import EAGER, EVEN, SPLIT, STEPS, replays
+from tests.dbo.scenarios import GRAPHED as GRAPH
+from tests.dbo.test_graph_manager import POINTS
 from tests.sim.ascend_config import ENGINE, MLA
 from tests.sim.environments import Environment, ascend_or_stand_in
 from tests.sim.ranks import run_ranks

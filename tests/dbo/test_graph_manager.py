@@ -13,6 +13,7 @@ from tests.sim.scheduler import Logits, difference
 
 pytestmark = pytest.mark.vllm
 
+
 @pytest.fixture(scope="module")
 def undisturbed() -> list[Logits]:
     return run_ranks(eager.undisturbed)
