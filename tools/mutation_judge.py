@@ -9,7 +9,7 @@ from typing import Literal
 
 from tools.mutation_deltas import Mutation
 from tools.mutation_scratch import Result, Results, Scratch
-from tools.mutation_tests import Sight, meaning
+from tools.mutation_tests import Sight
 
 Outcome = Literal["killed", "refused", "survived", "timeout"]
 
@@ -65,7 +65,7 @@ class Judge:
         """
         base = self.sight.generated
         changed = {name: text for name, text in modules.items() if text != base.get(name)}
-        if modules.keys() == base.keys() and all(meaning(text) == meaning(base[name]) for name, text in changed.items()):
+        if modules.keys() == base.keys() and all(self.sight.meaning(text) == self.sight.meaning(base[name]) for name, text in changed.items()):
             return Verdict("survived", said="the generated code is the same without it")
         known = self.known.get(mutation.name, "")
         files = self.sight.about(path)

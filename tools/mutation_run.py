@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -202,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.write and (options.module or options.only or options.entries or options.list):
         parser.error("--write is for a whole set, so it stands without --module, --only, --entries and --list")
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # copies and processes are cleared away
     try:
         verdicts = judged(ROOT, options)
     except PatchkitError as error:
@@ -211,6 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Broken, CannotDrop, RuntimeError) as error:
         print(f"tools/mutate: {error}", file=sys.stderr)
         return 3
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if options.list:
         return 0
     code = summary(verdicts)

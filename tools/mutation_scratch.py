@@ -177,11 +177,12 @@ class Scratch:
         if self._process.stdin:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        for stop in (self._process.terminate, self._process.kill):  # in the middle of a test: it does not look at its input
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+            if self._process.poll() is None:
+                stop()
+        self._process.wait()
         if self._process.stdout:
             self._process.stdout.close()
         self._log.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,9 @@ class Sight:
         self.root, self.generated = root, generated
         self._folders = [root / folder for folder in tests]
         self._imports: dict[str, frozenset[str]] = {}
+        self._seen: dict[str, dict[str, int]] = {}
+        self._meanings: dict[str, str] = {}
+        self._one = threading.RLock()  # parsing in two threads at once is not safe before Python 3.12
 
     @cached_property
     def files(self) -> list[str]:
@@ -33,6 +37,12 @@ class Sight:
 
     def seen(self, file: str) -> dict[str, int]:
         """All that a file sees, with the number of imports between; generated modules by their path, others below the root."""
+        with self._one:
+            if file not in self._seen:
+                self._seen[file] = self._look(file)
+            return self._seen[file]
+
+    def _look(self, file: str) -> dict[str, int]:
         found = {file: 0}
         queue = [file]
         for parent in Path(file).parents:
@@ -59,12 +69,16 @@ class Sight:
         """
         made = hashlib.sha256("\0".join(more).encode())
         for name in sorted(self.seen(file)):
-            if name in generated:
-                data = meaning(generated[name]).encode()
-            else:
-                data = (self.root / name).read_bytes()
+            data = self.meaning(generated[name]).encode() if name in generated else (self.root / name).read_bytes()
             made.update(f"\0{name}\0{hashlib.sha256(data).hexdigest()}".encode())
         return made.hexdigest()
+
+    def meaning(self, text: str) -> str:
+        """A module's text without what does nothing: comments and layout."""
+        with self._one:
+            if text not in self._meanings:
+                self._meanings[text] = ast.dump(ast.parse(text))
+            return self._meanings[text]
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
@@ -114,8 +128,3 @@ def _absolute(file: str, node: ast.ImportFrom) -> str:
     parts = Path(file).with_suffix("").parts
     base = parts[: len(parts) - node.level] if node.level else ()
     return ".".join([*base, *([node.module] if node.module else [])])
-
-
-def meaning(text: str) -> str:
-    """A module's text without what does nothing: comments and layout."""
-    return ast.dump(ast.parse(text))

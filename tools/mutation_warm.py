@@ -24,6 +24,9 @@ RANKS = "tests.sim.ranks"
 PACKAGE = "afd_backports"
 
 
+_children: set[int] = set()
+
+
 class Recorder:
     """A pytest plugin: which tests failed, and the last line of what they said."""
 
@@ -54,12 +57,23 @@ def main() -> None:
     loaded = [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
     if loaded:
         raise SystemExit(f"{PRELOAD} imports generated modules: {', '.join(loaded)}")
+    signal.signal(signal.SIGTERM, _end)
     gc.collect()
     gc.freeze()
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in requests:
         request = json.loads(line)
         print(json.dumps(run(request["arguments"], request["limit"])), file=answers, flush=True)
+
+
+def _end(*_: object) -> None:
+    """End at once, with all that was started."""
+    for child in _children:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    importlib.import_module(RANKS).stop_all()
+    os._exit(0)
 
 
 def _start_ranks() -> None:
@@ -75,6 +89,7 @@ def run(arguments: list[str], limit: float) -> dict[str, Any]:
     if child == 0:
         os.close(reader)
         _child(arguments, writer)
+    _children.add(child)
     os.close(writer)
     said, end = b"", time.monotonic() + limit
     with open(reader, "rb", buffering=0) as pipe:
@@ -87,6 +102,7 @@ def run(arguments: list[str], limit: float) -> dict[str, Any]:
         with contextlib.suppress(ProcessLookupError):  # with all that it has started
             os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
+    _children.discard(child)
     if not said and time.monotonic() >= end:
         importlib.import_module(RANKS).stop_all()  # its last run may hang there
         _start_ranks()
@@ -98,6 +114,7 @@ def run(arguments: list[str], limit: float) -> dict[str, Any]:
 def _child(arguments: list[str], writer: int) -> None:
     """Life of one run; does not return."""
     os.setpgid(0, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     recorder = Recorder()
     code = -1
     try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from tools.environments import ROOT
 from tools.mutation_deltas import Mutation
 from tools.mutation_judge import Judge
 from tools.mutation_run import main
-from tools.mutation_scratch import Result, Results
+from tools.mutation_scratch import Result, Results, Scratch
 from tools.mutation_tests import Sight
 
 MANIFEST = """
@@ -138,6 +141,32 @@ def test_manifests_that_are_wrong_anyway(project: Sample, capsys):
     project.edit("manifests/acme_set/total.yaml", "return out\n        insert: |\n          assert", "return nothing\n        insert: |\n          assert")
     assert run(project) == 3
     assert "the manifests as they are: PK" in capsys.readouterr().err
+
+
+def test_closing_ends_the_test_that_runs(project: Sample, tmp_path: Path):
+    started = tmp_path / "started"
+    project.write("tests/dbo/test_total.py", f"""
+        import os, pathlib
+
+
+        def test_endless():
+            pathlib.Path({str(started)!r} + ".part").write_text(str(os.getpid()))
+            os.rename({str(started)!r} + ".part", {str(started)!r})
+            while True:
+                pass
+        """)  # fmt: skip
+    (tmp_path / "scratch").mkdir()
+    scratch = Scratch(project.root, tmp_path / "scratch", {}, Path(sys.executable), {})
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(scratch.run, ["tests/dbo/test_total.py"], {}, 600)
+        while not started.exists():
+            assert not running.done(), running.result()
+            time.sleep(0.01)
+        scratch.close()
+        with pytest.raises(RuntimeError, match="has ended"):
+            running.result(60)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
 
 
 class Stub:
