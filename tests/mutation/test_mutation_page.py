@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from afd_patchkit.review.finding import Position
-from tools.mutation_deltas import Mutation
+from tools.mutation_deltas import Mutation, mutations
 from tools.mutation_judge import Verdict
 from tools.mutation_page import page, read_page
 
@@ -31,3 +33,12 @@ def test_the_page_is_read_back():
     assert read_page(page(VERDICTS, vllm="0.26.0", ascend=True)) == {
         "a.py::f/one | two": "tests/dbo/test_a.py::test_x[a|b]", "a.py::A.g/three": "", "b.py::h/four": "", "b.py::h/five": "",
     }  # fmt: skip
+
+
+def test_the_committed_page_has_every_delta_and_each_is_noticed(root: Path):
+    files = sorted((root / "manifests/vllm_v026_mrv2_dbo").glob("*.yaml"))
+    deltas = [m.name for file in files for m in mutations(file.read_bytes(), file.name)]
+    text = (root / "docs/mutations.md").read_text(encoding="utf-8")
+    assert list(read_page(text)) == deltas, "run tools/mutate --write"
+    assert "**survived**" not in text
+    assert "**timeout**" not in text
