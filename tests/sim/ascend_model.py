@@ -65,7 +65,7 @@ class MlaLayer(nn.Module):
         self.attention.impl.forward(
             name, self.norm_1(x), self.attention.kv_cache, metadata and metadata[name], False, attended
         )
-        x = x + attended
+        x = x + 8 * attended  # so that its bugs show
         return x + self.experts(self.norm_2(x))
 
 
