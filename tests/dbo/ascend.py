@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import weakref
 from collections.abc import Collection, Mapping
 from typing import Any
 from unittest import mock
@@ -111,20 +113,31 @@ def logits(session: Session, steps: int) -> Any:
 
 def params(rank: Rank) -> dict[str, Any]:
     """Where the parameters of each graph are, and what becomes of them."""
+    import torch_npu
+    from vllm.distributed.device_communicators import cuda_communicator
     from vllm_ascend.compilation import acl_graph
 
     session = make(rank, capture=False)
     manager = session.runner.cudagraph_manager
     native = acl_graph.get_graph_params()
-    during: list[bool] = []
+    during: list[tuple[bool, bool]] = []
     before = manager.before_capture
+    communicator = cuda_communicator.CudaCommunicator
 
     def noted(*args: Any) -> None:
-        during.append(acl_graph.get_graph_params() is manager.recorded)
+        switched = cuda_communicator.CudaCommunicator is not communicator
+        during.append((acl_graph.get_graph_params() is manager.recorded, switched))
         before(*args)
 
     manager.before_capture = noted
-    session.runner.capture_model()
+    weak: list[torch.Tensor] = []
+
+    def weak_reference(tensor: torch.Tensor) -> torch.Tensor:
+        weak.append(tensor.view_as(tensor))
+        return weak[-1]
+
+    with replaced(torch_npu._C, "_weak_ref_tensor", weak_reference):
+        session.runner.capture_model()
     session.add()
     session.steps(4)
     twins = dict(manager.twin_params)
@@ -132,12 +145,14 @@ def params(rank: Rank) -> dict[str, Any]:
     spaces = [own.workspaces[own.num_tokens] for own in twins.values()]
     seen = {
         "during": during,
-        "native again": acl_graph.get_graph_params() is native is manager.native_params,
+        "native again": acl_graph.get_graph_params() is native is manager.native_params
+        and cuda_communicator.CudaCommunicator is communicator,
         "native": {size: len(kept) for size, kept in native.events.items()},
         "twins": {twin.num_tokens: own.num_tokens for twin, own in twins.items()},
         "recorded": [[len(kept[own.num_tokens]) for stage in own.stages for kept in (stage.events, stage.handles, stage.attn_params)] for own in twins.values()],
         "distinct": len({id(e) for e in (*events, *(e for kept in native.events.values() for e in kept))}),
         "workspaces": len({id(space) for space in (*spaces, *native.workspaces.values())}),
+        "weak": [any(space is reference for reference in weak) for space in spaces],
         "shared": all(stage.workspaces is own.workspaces for own in twins.values() for stage in own.stages),
     }
     session.runner.shutdown()
@@ -196,6 +211,57 @@ def released(rank: Rank) -> dict[str, Any]:
     seen["native"] = acl_graph.get_graph_params() is manager.native_params
     seen["recorded"] = manager.recorded.twin.num_tokens
     return seen
+
+
+def disturbed(rank: Rank) -> dict[str, Any]:
+    """A split step that fails in the middle of each stage's forward pass, each time run again; then the end of the runner."""
+    session = make(rank, graphs=None)
+    session.add()
+    session.steps(2)
+    seen: dict[str, Any] = {"errors": [], "logits": []}
+    wanted = [Mark(ubatch, layer, step) for ubatch in (0, 1) for layer in (0, 1) for step in ("compute", "dispatch", "combine")]
+    for point in wanted:
+
+        def hook(mark: Mark, point: Mark = point) -> None:
+            if mark == point:
+                raise OwnError(str(point))
+
+        with hooked(hook):
+            try:
+                session.scheduler.step()
+            except OwnError as error:
+                seen["errors"].append(str(error))
+        clean()
+        seen["logits"].append(session.steps(1))
+        clean()
+        session.drop()
+        session.add()
+        session.steps(2)
+    seen["wanted"] = [str(point) for point in wanted]
+    seen["logits"] = [{(name.partition(":")[2], at): value for (name, at), value in found.items()} for found in seen["logits"]]
+    model = weakref.ref(session.runner.model)
+    with hooked(hook), contextlib.suppress(OwnError):
+        session.scheduler.step()
+    session.runner.shutdown()
+    seen["alive"] = model() is not None
+    return seen
+
+
+def workspaces(rank: Rank) -> list[int]:
+    """How many ubatches vLLM has workspaces for, after vllm-ascend's worker has made them and the runner is there."""
+    from vllm.v1.worker import workspace
+
+    def runner(config: Any, device: torch.device) -> Any:
+        workspace.reset_workspace_manager()
+        workspace.init_workspace_manager(device, 1)  # as vllm-ascend's worker
+        made = dbo_runner(config, device) if config.parallel_config.use_ubatching else npu_runner(config, device)
+        counts.append(workspace.current_workspace_manager()._num_ubatches)
+        return made
+
+    counts: list[int] = []
+    for dbo in (DBO, None):
+        Session(rank, runner, dbo, model=MLA, **ENGINE)  # type: ignore[arg-type]
+    return counts
 
 
 def look(rank: Rank) -> list[dict[str, Any]]:

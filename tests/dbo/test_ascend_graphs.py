@@ -119,7 +119,7 @@ def test_wrong_staged_state_is_an_error_and_no_replay(npu: Environment) -> None:
 def test_every_stage_of_every_graph_has_parameters_of_its_own(npu: Environment) -> None:
     layers = 2
     for seen in run_ranks(ascend.params, environment=npu):
-        assert seen["during"] == [True] * 6
+        assert seen["during"] == [(True, True)] * 6  # and under the communicator of vllm-ascend
         assert seen["native again"]
         assert seen["native"] == dict.fromkeys((1, 2, 4, 8), layers)
         assert seen["twins"] == {8: 4, 4: 2, 2: 1}
@@ -128,6 +128,7 @@ def test_every_stage_of_every_graph_has_parameters_of_its_own(npu: Environment) 
         # One for each graph, which both stages share; none is the native one of as many tokens.
         assert seen["workspaces"] == 3 + 4
         assert seen["shared"]
+        assert seen["weak"] == [True] * 3  # after a capture it is the graph's
         assert seen["left"] == 0
 
 
@@ -169,6 +170,17 @@ def test_state_of_a_stage_is_in_the_additional_part_of_its_context(npu: Environm
         assert (first["lengths"], second["lengths"]) == ([3, 1], [3, 3])
         # All tokens of the first stage are in it; the second reads what the first has cached.
         assert (first["state"], second["state"]) == ("PrefillNoCache", "ChunkedPrefill")
+
+
+def test_a_failed_stage_ends_the_step_and_the_next_one_works(npu: Environment, undisturbed: list[Logits]) -> None:
+    for seen, expected in zip(run_ranks(ascend.disturbed, environment=npu), undisturbed, strict=True):
+        assert seen["errors"] == seen["wanted"]
+        assert all(difference(found, expected) < 1e-4 for found in seen["logits"])
+        assert not seen["alive"]
+
+
+def test_there_are_workspaces_for_both_stages(npu: Environment) -> None:
+    assert run_ranks(ascend.workspaces, environment=npu) == [[2, 1]] * 2
 
 
 def test_graphs_without_latent_attention_are_refused(npu: Environment) -> None:

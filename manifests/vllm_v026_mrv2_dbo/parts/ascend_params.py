@@ -107,11 +107,12 @@ def merged_context(contexts: Sequence[ForwardContext]) -> ForwardContext:
     Raises:
         GraphParamsError: the stages do not have the same layers.
     """
-    layers = [list(context.attn_metadata) for context in contexts]
+    stages: list[Any] = [context.attn_metadata for context in contexts]
+    layers = [list(stage) for stage in stages]
     if any(names != layers[0] for names in layers):
         raise GraphParamsError(f"the stages have metadata of different layers: {layers}")
     # vllm-ascend orders layers by the numbers in their names, and leaves those of equal number as they are.
-    merged = {f"{name}.ubatch{i}": c.attn_metadata[name] for name in layers[0] for i, c in enumerate(contexts)}
+    merged = {f"{name}.ubatch{i}": stage[name] for name in layers[0] for i, stage in enumerate(stages)}
     return replace(contexts[0], attn_metadata=merged)
 
 

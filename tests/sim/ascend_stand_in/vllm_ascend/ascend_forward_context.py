@@ -17,10 +17,6 @@ class _ExtraForwardContextProxy:
         if name not in self.names:
             raise AttributeError(name)
 
-    @staticmethod
-    def _ctx():
-        return get_forward_context()
-
     def __getattr__(self, name: str) -> Any:
         self.check_extra_attr(name)
         return self._ctx().additional_kwargs.get(name)
@@ -28,6 +24,10 @@ class _ExtraForwardContextProxy:
     def __setattr__(self, name: str, value: Any) -> None:
         self.check_extra_attr(name)
         self._ctx().additional_kwargs[name] = value
+
+    @staticmethod
+    def _ctx():
+        return get_forward_context()
 
 
 _EXTRA_CTX = _ExtraForwardContextProxy()

@@ -8,8 +8,7 @@ from enum import Enum
 class AscendAttentionState(Enum):
     """By what the cache holds."""
 
-    PrefillNoCache = 0
-    PrefillCacheHit = 1
     DecodeOnly = 2
     ChunkedPrefill = 3
-    SpecDecoding = 4
+    PrefillNoCache = 0
+    PrefillCacheHit, SpecDecoding = 1, 4

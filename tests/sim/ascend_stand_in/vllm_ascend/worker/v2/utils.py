@@ -10,12 +10,9 @@ from vllm.distributed.device_communicators import cuda_communicator
 from vllm_ascend.compilation.acl_graph import get_graph_params, weak_ref_workspaces
 
 
-@contextmanager
-def _graph(*args, **kwargs):
-    try:
-        with torch.npu.graph(*args, **kwargs):
-            yield
-    finally:
+class _graph(torch.npu.graph):
+    def __exit__(self, *exc):
+        super().__exit__(*exc)
         weak_ref_workspaces(get_graph_params())
 
 
