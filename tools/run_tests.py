@@ -123,6 +123,9 @@ def real(session: Session) -> None:
     if not python or not tree:
         session.skip("vllm tests", f"{'tools/pin_tree' if python else 'tools/vllm_env'} failed")
         return
+    parts = sorted(ROOT.glob("manifests/*/parts"))
+    types: list[str | Path] = ["--config-file", "tools/mypy-parts.ini", "--python-executable", python, "--cache-dir", ".mypy_cache/parts"]
+    session.step("mypy parts", [session.python, "-m", "mypy", *types, *parts])
     paths = os.pathsep.join([str(ROOT / "generated"), str(ROOT)])
     session.step("vllm tests", [python, "-m", "pytest", "-q", *VLLM_TESTS], {"PYTHONPATH": paths, DONOR_VARIABLE: tree})
     session.shared["AFD_PATCHKIT_VLLM_PYTHON"] = python
