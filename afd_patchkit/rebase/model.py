@@ -135,6 +135,7 @@ class UpgradeResult:
         entries: in order of module and manifest.
         retired_modules: modules that vanish wholly.
         stays: entries that stay although others of their set retire, with the reason.
+        remarks: what the manifests say in `removal` of entries that retire, as `entry: text`.
         deletions: what to delete from the manifests, as `file:line: entry`.
         aliases: alias sites added or removed.
         findings: everything that concerns no single entry.
@@ -150,6 +151,7 @@ class UpgradeResult:
     entries: tuple[EntryResult, ...] = ()
     retired_modules: tuple[str, ...] = ()
     stays: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     deletions: tuple[str, ...] = ()
     aliases: tuple[AliasChange, ...] = ()
     findings: tuple[Finding, ...] = ()

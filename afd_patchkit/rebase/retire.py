@@ -44,6 +44,13 @@ def deletions(retired: Iterable[Retired]) -> Iterator[str]:
         yield f"{item.entry.where.file}:{item.entry.where.line}: {item.ref}"
 
 
+def remarks(retired: Iterable[Retired]) -> Iterator[str]:
+    """What the manifest says in `removal` of such an entry, as `entry: text`."""
+    for item in retired:
+        if item.entry.removal:
+            yield f"{item.ref}: {' '.join(item.entry.removal.split())}"
+
+
 def staying(entries: Sequence[EntryResult], manifests: Sequence[Manifest]) -> Iterator[str]:
     """Entries that stay although others of their set (the folder of their module) retire, with the reason."""
     gone = {_folder(e.ref) for e in entries if e.status == "retire"}

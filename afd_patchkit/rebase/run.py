@@ -23,7 +23,7 @@ from afd_patchkit.rebase.gates import gate
 from afd_patchkit.rebase.model import AliasChange, EntryResult, UpgradeResult
 from afd_patchkit.rebase.moved import Release, search
 from afd_patchkit.rebase.partners import drifted_partners, needs_retired_module
-from afd_patchkit.rebase.retire import deletions, retire_result, staying
+from afd_patchkit.rebase.retire import deletions, remarks, retire_result, staying
 from afd_patchkit.report import Progress
 from afd_patchkit.review.finding import Finding, Position, finding
 from afd_patchkit.run.modules import maker_of, prefetch
@@ -193,6 +193,7 @@ class Upgrader:
                 and m.module not in here.broken
             ),
             stays=tuple(staying(entries, self.loaded.manifests)),
+            remarks=tuple(remarks(here.retired.values())),
             deletions=tuple(deletions(here.retired.values())),
             aliases=self._aliases(name, new, base, workspace) if available else (),
             findings=tuple(dict.fromkeys(findings)),

@@ -29,6 +29,9 @@ def settled(result: UpgradeResult, pin: str, version: str) -> Iterator[Finding]:
     for line in condition_lines(result):
         count, _, condition = line.partition(": ")
         yield finding("PK661", f"not generated for {release}, {count}: {condition}")
+    for line in result.remarks:
+        ref, _, said = line.partition(": ")
+        yield finding("PK663", f"this entry retires at {release}: {said}", entry=ref)
     for line in result.stays:
         ref, _, why = line.partition(": ")
         yield finding("PK662", f"this entry stays at {release}: {why}", entry=ref)

@@ -55,6 +55,7 @@ def _target(result: UpgradeResult) -> dict[str, Any]:
         "entries": [_entry(e) for e in result.entries],
         "retired_modules": list(result.retired_modules),
         "stays": list(result.stays),
+        "remarks": list(result.remarks),
         "deletions": list(result.deletions),
         "aliases": [_alias(change) for change in result.aliases],
         "findings": [finding_data(f) for f in ordered(result.findings)],

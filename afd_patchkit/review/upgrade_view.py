@@ -223,6 +223,7 @@ def extras(result: UpgradeResult) -> list[tuple[str, list[str]]]:
         ("Removal conditions that hold", condition_lines(result)),
         ("To delete from the manifests", deletion_lines(result)),
         ("Modules that vanish wholly", list(result.retired_modules)),
+        ("What the manifests say of entries that retire", list(result.remarks)),
         ("What stays although others of its set retire", list(result.stays)),
         ("Alias sites added and removed", alias_lines(result)),
         ("Attributes that the new text reads and the old one did not", attribute_lines(result)),

@@ -19,6 +19,8 @@ entries:
     reason: f waits for everything.
     remove_when:
       - defines: acme.engine:Overlap
+    removal: acme overlaps
+      by itself
     deltas:
       - name: ask first
         before: |
@@ -54,7 +56,7 @@ def said(world: World, name: str) -> tuple[int, list[tuple[str, str, str | None]
     world.release("2.0", {"engine": RELEASES[name]})
     options = world.options(**{"acme": "acme-2.0", "acme@1.0": "acme-1.0", "acme@2.0": "acme-2.0"})
     report = regen(world.project, overrides={"acme": "2.0"}, options=options)
-    return report.exit_code, [(f.code, f.message, f.entry) for f in report.findings if f.code in ("PK501", "PK660", "PK661", "PK662")]
+    return report.exit_code, [(f.code, f.message, f.entry) for f in report.findings if f.code in ("PK501", "PK660", "PK661", "PK662", "PK663")]
 
 
 G = "set/runner.py::g"
@@ -76,6 +78,7 @@ G = "set/runner.py::g"
         ("retire", 0, [
             ("PK660", "acme 2.0: 1 clean, 1 unchanged, 1 retire", None),
             ("PK661", "not generated for acme 2.0, 1 entry: the target defines acme.engine:Overlap", None),
+            ("PK663", "this entry retires at acme 2.0: acme overlaps by itself", "set/runner.py::f"),
             ("PK662", "this entry stays at acme 2.0: it has no removal condition. hardware that acme does not know.", G),
             ("PK662", "this entry stays at acme 2.0: its removal condition does not hold: the target lacks acme.engine:h. h is slow.", "set/runner.py::h"),
         ]),
