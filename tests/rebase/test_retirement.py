@@ -50,13 +50,13 @@ WORK = {
     "0.29.0": {
         "review": {
             "ascend_runner.py::parts/ascend_runner.py", "attention.py::parts/attention.py", "descriptor.py::parts/descriptor.py",
-            "dispatch.py::dispatch_cg_and_sync_dp", "graph_manager.py::UBatchGraphs.capture",
+            "dispatch.py::dispatch_cg_and_sync_dp", "dispatch.py::sync_cudagraph_and_dp_padding", "graph_manager.py::UBatchGraphs.capture",
             "graph_manager.py::UBatchModelCudaGraphManager.__init__", "graph_manager.py::parts/graph_manager.py",
             "runner.py::UBatchExecution.execute_model", "scopes.py::parts/scopes.py",
             "ubatch_runner.py::UBatchLifecycle.execute_model",
             "ubatch_runner.py::UBatchLifecycle.initialize_kv_cache", "validation.py::parts/validation.py",
         },
-        "conflict": {"dispatch.py::sync_cudagraph_and_dp_padding", "graph_manager.py::UBatchGraphs.capture_twin_graphs"},
+        "conflict": {"graph_manager.py::UBatchGraphs.capture_twin_graphs"},
         "clean": {
             "attention.py::create_metadata_builders", "ubatch_runner.py::UBatchLifecycle.shutdown",
             "validation.py::AFDValidation.__init__", "validation.py::post_init",
