@@ -8,7 +8,7 @@ pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env 
 
 from tests.dbo.ascend_bugs import BUGS, Bug, play_with_bugs, replay_twice
 from tests.dbo.graphs import DBO, GRAPHS
-from tests.dbo.test_eager import EVEN
+from tests.dbo.scenarios import EVEN
 from tests.sim.ascend_config import ENGINE, MLA
 from tests.sim.environments import ascend_or_stand_in
 from tests.sim.ranks import run_ranks
