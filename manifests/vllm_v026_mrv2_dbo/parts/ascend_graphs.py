@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from afd_backports.vllm_v026_mrv2_dbo.ubatch_runner import AFDAscendUBatchRunnerV2, UBatchState
 
 
-class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):
+class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):  # type: ignore[misc]  # vLLM's two `capture`
     """Native graphs are captured, updated and replayed natively; beside them, graphs of split batches.
 
     The device waits in a replay, at the attention of each layer, until that has been given the lengths of this step: of
@@ -69,7 +69,7 @@ class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):
         self.twin_params[desc].check()
         super().after_capture(desc)
 
-    def run_fullgraph(
+    def run_fullgraph(  # type: ignore[override]  # as vLLM's; vllm-ascend's says less
         self, desc: BatchExecutionDescriptor
     ) -> torch.Tensor | tuple[torch.Tensor, list[torch.Tensor]] | IntermediateTensors:
         """Replay a graph; of a split batch, with updates for each of its stages."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from typing import cast
 
 import torch
 from afd_backports.vllm_v026_mrv2_dbo import scopes
@@ -14,6 +15,7 @@ from afd_backports.vllm_v026_mrv2_dbo.slicer import slice_ascend_fields
 from afd_backports.vllm_v026_mrv2_dbo.ubatch_runner import UBatchLifecycle
 from afd_backports.vllm_v026_mrv2_dbo.validation import AFDValidation
 from vllm.config import VllmConfig
+from vllm.v1.worker.gpu.input_batch import InputBatch
 from vllm.v1.worker.ubatch_utils import UBatchSlice
 from vllm.v1.worker.workspace import init_workspace_manager, reset_workspace_manager
 from vllm_ascend.ops import rotary_embedding
@@ -31,10 +33,11 @@ class AscendMetadata(PlainMetadata):
         self._attn_state = partial(build_attn_state, vllm_config)
 
     def complete(
-        self, input_batch: AscendInputBatch, ubatch: AscendInputBatch, ubatch_slice: UBatchSlice, for_capture: bool
+        self, input_batch: InputBatch, ubatch: InputBatch, ubatch_slice: UBatchSlice, for_capture: bool
     ) -> AscendInputBatch:
         """The ubatch with its own lengths on the host and its own attention state."""
-        return slice_ascend_fields(input_batch, ubatch, ubatch_slice, None if for_capture else self._attn_state)
+        whole, part = cast(AscendInputBatch, input_batch), cast(AscendInputBatch, ubatch)
+        return slice_ascend_fields(whole, part, ubatch_slice, None if for_capture else self._attn_state)
 
     @contextmanager
     def building(self, ubatch_slice: UBatchSlice) -> Iterator[None]:
@@ -63,7 +66,9 @@ class AscendHost(PlainHost):
         self.metadata = AscendMetadata(vllm_config)
 
 
-class AFDNPUAttentionModelRunnerV2(AFDValidation, UBatchLifecycle, UBatchExecution, NPUModelRunner):
+class AFDNPUAttentionModelRunnerV2(  # type: ignore[misc]  # state of a step, named with a type only here
+    AFDValidation, UBatchLifecycle, UBatchExecution, NPUModelRunner
+):
     """vllm-ascend's model runner V2 with dual batch overlap, for the attention side of AFD.
 
     A plugin's runner is a subclass: it says what the configuration's AFD part is (`afd_settings`), for which models there
