@@ -17,7 +17,8 @@ _INTRO = """\
 
 Written by `tools/mutate --write`; do not edit. Each delta of the patch set was left out of its manifest, one at a time, and the
 code generated again. Either `regen` fails, because another delta or a name depends on it (PK311 is a warning: a name means
-something else on the target than on the donor), or the tests that see the module run on the real vLLM {vllm} until one of them fails, which passes with the delta. {ascend}
+something else on the target than on the donor), or the tests that see the module run on the real vLLM {vllm}, until one fails
+that passes with the delta. {ascend}
 
 A delta that nobody misses is needless, or it is not tested.
 """
