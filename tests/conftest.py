@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ with contextlib.suppress(ImportError):  # the environment of the vLLM tests has 
     # Generating examples on a busy machine takes as long as it takes; the same examples on every run.
     settings.register_profile("patchkit", deadline=None, derandomize=True)
     settings.load_profile("patchkit")
+
+# Tests write a module again within the second by which Python tells it from its cached bytecode.
+sys.dont_write_bytecode = True
 
 ROOT = Path(__file__).resolve().parent.parent
 REAL = {"upstream", "vllm"}

@@ -125,6 +125,9 @@ def test_a_closed_pipe_is_quiet():
 
 def test_control_c_exits_130_and_says_so():
     code = STUBS + textwrap.dedent("""
+        import signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
+
         def slow(**options):
             print("ready", file=sys.stderr, flush=True)
             time.sleep(60)
