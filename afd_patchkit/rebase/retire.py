@@ -34,7 +34,7 @@ def retire_result(retired: Retired, axis: Literal["target", "donor"]) -> EntryRe
         "retire",
         (reason,),
         upstream_changed=f"has it now: {condition}",
-        must_do=f"delete the entry ({entry.where})",
+        must_do="; ".join(filter(None, [f"delete the entry ({entry.where})", _remark(retired)])),
     )
 
 
@@ -48,7 +48,11 @@ def remarks(retired: Iterable[Retired]) -> Iterator[str]:
     """What the manifest says in `removal` of such an entry, as `entry: text`."""
     for item in retired:
         if item.entry.removal:
-            yield f"{item.ref}: {' '.join(item.entry.removal.split())}"
+            yield f"{item.ref}: {_remark(item)}"
+
+
+def _remark(item: Retired) -> str:
+    return " ".join((item.entry.removal or "").split())
 
 
 def staying(entries: Sequence[EntryResult], manifests: Sequence[Manifest]) -> Iterator[str]:
