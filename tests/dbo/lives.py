@@ -250,6 +250,9 @@ def interrupted(rank: Rank) -> list[str]:
         stuck = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
         if len(stuck) != 1 or not stuck[0].daemon:
             found.append(f"one stage is in the collective, and does not keep the process alive: {stuck}")
+        with contextlib.suppress(generated.StageLeftBehindError):
+            subject.runner.ubatch_runner.new_run()
+            found.append("the stages of another run would begin")
         subject.runner.shutdown()
         if threading.active_count() == 1:
             found.append("the shutdown took as long as the collective")

@@ -32,6 +32,9 @@ ENDS = frozenset({
 """Functions that end something."""
 COMPARES = frozenset({"__eq__", "__hash__"})
 """How often a dictionary compares its keys depends on their hashes, which are other ones in each process."""
+WAITS = frozenset({"thread.join()", "self.cpu_wait_event.wait()"})
+"""Where the caller, or a stage, waits while a stage runs. It does not fail there, it can only be interrupted, on each rank at another
+moment of the stage that runs: one may be in a collective that the other never comes to. See `lives.interrupted`."""
 
 
 class OwnError(Exception):
@@ -187,6 +190,8 @@ def _may_fail(statement: ast.stmt) -> bool:
     """Whether a statement, or the head of one, calls or looks up something; a declaration, such as a docstring, does not."""
     if isinstance(statement, ast.With):
         return True
+    if ast.unparse(statement) in WAITS:
+        return False
     heads: list[ast.AST] = [statement]
     if isinstance(statement, (ast.If, ast.While)):
         heads = [statement.test]

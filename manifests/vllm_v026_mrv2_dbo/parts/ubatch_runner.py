@@ -1,7 +1,7 @@
 """What the ubatch runner does beyond the native one: stages of the host's making, and an end that leaves nothing behind."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,10 @@ PATIENCE = 5.0
 """Seconds for a stage to stop when its run is ended from outside."""
 
 
+class StageLeftBehindError(RuntimeError):
+    """A stage of a step that was ended from outside is still in a call; stages of another step would get in its way."""
+
+
 class StageSupport:
     """The part of the ubatch runner that has no counterpart upstream."""
 
@@ -36,6 +40,7 @@ class StageSupport:
     attn_groups: list[list[AttentionGroup]]
     stage_run: StageRun | None = None
     staged: "UBatchState | None" = None
+    left_behind: Sequence[threading.Thread] = ()
     _pending_finish: Callable[[], Any] | None = None
 
     def set_host(self, host: AFDHost) -> None:
@@ -96,6 +101,19 @@ class StageSupport:
         stages = enumerate(context.dp_metadata for context in forward_contexts)
         self.host.control.send({index: metadata for index, metadata in stages if metadata is not None})
 
+    def new_run(self) -> StageRun:
+        """What the stages of the run that is about to begin share.
+
+        Raises:
+            StageLeftBehindError: one of an earlier run is left; such a runner can only be shut down.
+        """
+        if any(thread in threading.enumerate() for thread in self.left_behind):
+            raise StageLeftBehindError(
+                "a stage of a step that was ended from outside is in a call that has not returned, such as a collective that "
+                "another rank has left: shut this runner down"
+            )
+        return StageRun(NUM_UBATCHES)
+
     def end_run(self, threads: list[threading.Thread], stack: ExitStack) -> None:
         """End the threads of a run, wherever they wait, and what was held for them.
 
@@ -109,6 +127,7 @@ class StageSupport:
                 if thread.ident is not None:  # it was started
                     thread.join(PATIENCE)
         finally:
+            self.left_behind = [thread for thread in threads if thread in threading.enumerate()]
             self.stage_run = self._pending_finish = None
             stack.close()
 
