@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -79,6 +80,7 @@ def upgrades(
         if write:
             result = _written(upgrader, result, target, items)
         results.append(replace(result, findings=(*recovered, *result.findings)))
+        gc.collect()  # commands do it only where a part of the work is done
     return results
 
 
