@@ -19,7 +19,7 @@ from afd_patchkit.lock import ENGINE, digest
 from afd_patchkit.manifest.model import Code, Delta, Entry, Model, Probe, TakeBody
 from afd_patchkit.upstream.cache import Store
 
-FORMAT = 1
+FORMAT = 2
 """Of the kept JSON data; raised when `product.to_json` writes something else."""
 
 
@@ -63,7 +63,6 @@ class Memo:
 
     def __init__(self, store: Store, workspace: Workspace, *, fresh: bool = False) -> None:
         self._store, self._workspace, self._fresh = store, workspace, fresh
-        self._keys: dict[str, str | None] = {}
 
     def find(self, inputs: Inputs) -> Product | None:
         """The product of an earlier run; None when there is none."""
@@ -78,11 +77,6 @@ class Memo:
             self._store.put_document(to_json(product), "entries", key)
 
     def _key(self, inputs: Inputs) -> str | None:
-        if inputs.ref not in self._keys:
-            self._keys[inputs.ref] = self._digest(inputs)
-        return self._keys[inputs.ref]
-
-    def _digest(self, inputs: Inputs) -> str | None:
         """Digest of all inputs; None when an upstream is a tree, which may change at any time."""
         artifacts = {}
         for name in sorted(self._pins(inputs)):

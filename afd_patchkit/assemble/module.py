@@ -108,26 +108,27 @@ class ModuleMaker:
         marker: comment prefix of fences.
         folder: the manifest's folder, for parts.
         root: the project's folder.
-        memo: entries that earlier runs generated; without it `make` generates all.
     """
 
     def __init__(
-        self, manifest: Manifest, workspace: Workspace, *, package: str, marker: str, folder: Path, root: Path,
-        memo: Memo | None = None,
-    ) -> None:  # fmt: skip
-        self.manifest, self.workspace, self.memo = manifest, workspace, memo
+        self, manifest: Manifest, workspace: Workspace, *, package: str, marker: str, folder: Path, root: Path
+    ) -> None:
+        self.manifest, self.workspace = manifest, workspace
         self.package, self.marker, self.folder, self.root = package, marker, folder, root
         self.dotted = module_name(package, manifest.module)
         self.problems: list[Finding] = []
         self.parts: dict[str, Part] = {}
 
-    def make(self) -> GeneratedModule:
+    def make(self, memo: Memo | None = None) -> GeneratedModule:
         """Generate the module.
+
+        Args:
+            memo: entries that need not be generated again.
 
         Raises:
             PatchkitError: with the findings of all its entries.
         """
-        attempts, retired = self.attempts(self.memo)
+        attempts, retired = self.attempts(memo)
         errors = [a.error for a in attempts if a.error is not None]
         problems = [f for error in errors for f in error.findings] + self.needs_retired(attempts, retired)
         if problems:
@@ -246,7 +247,7 @@ class ModuleMaker:
             module=self.dotted,
             marker=self.marker,
             group=group.name if group else None,
-            above=names_above(entry, group),
+            above=_names_above(entry, group),
             provided=provided,
             removal=self.conditions(entry),
             part=self._part_of(entry),
@@ -266,7 +267,7 @@ class ModuleMaker:
             entry=ref,
             module=self.dotted,
             group=group.name if group else None,
-            above=names_above(entry, group),
+            above=_names_above(entry, group),
             provided=provided,
             marker=self.marker,
             pin_text=self.workspace.describe(pin),
@@ -454,7 +455,7 @@ def _bodies(products: Sequence[tuple[Product, ClassGroup | None]]) -> Iterator[R
         group = owner
 
 
-def names_above(entry: Entry, group: ClassGroup | None) -> frozenset[str]:
+def _names_above(entry: Entry, group: ClassGroup | None) -> frozenset[str]:
     """Names that the generated class binds before this member."""
     members = group.members if group is not None else ()
     before = members[: next((i for i, member in enumerate(members) if member is entry), 0)]

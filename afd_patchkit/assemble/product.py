@@ -26,7 +26,6 @@ class Product:
 
     Attributes:
         ref: `module.py::name`.
-        kind: what kind of entry it is.
         symbol: upstream's `package.module:Qual.name`; empty for owned code.
         files: the upstream files whose text it holds, that of its symbol first.
         spans: the bytes of the symbol in its file.
@@ -42,7 +41,6 @@ class Product:
     """
 
     ref: str
-    kind: str
     symbol: str
     files: tuple[SourceFile, ...]
     spans: tuple[Span, ...]
@@ -73,7 +71,6 @@ def product_of(generated: GeneratedEntry) -> Product:
     copied = symbol is not None and generated.entry.kind in ("copy", "backport")
     return Product(
         ref=generated.ref,
-        kind=generated.entry.kind,
         symbol=symbol.reference if symbol is not None else "",
         files=tuple(dict.fromkeys(files)),
         spans=symbol.spans if symbol is not None else (),
@@ -109,7 +106,6 @@ def to_json(product: Product) -> dict[str, Any]:
     plan = product.plan
     return {
         "ref": product.ref,
-        "kind": product.kind,
         "symbol": product.symbol,
         "files": [_named(file) for file in product.files],
         "spans": [[span.start, span.end] for span in product.spans],
@@ -149,7 +145,6 @@ def from_json(kept: Mapping[str, Any], where: Position, read: ReadFile) -> Produ
     plan = kept["plan"]
     return Product(
         ref=kept["ref"],
-        kind=kept["kind"],
         symbol=kept["symbol"],
         files=files,
         spans=tuple(Span(*pair) for pair in kept["spans"]),

@@ -99,7 +99,7 @@ def _work(path: str) -> ModuleResult:
     return _worker(path)
 
 
-def maker_of(project: Project, workspace: Workspace, manifest: Manifest, memo: Memo | None = None) -> ModuleMaker:
+def maker_of(project: Project, workspace: Workspace, manifest: Manifest) -> ModuleMaker:
     """What generates one module of a project."""
     return ModuleMaker(
         manifest,
@@ -108,14 +108,13 @@ def maker_of(project: Project, workspace: Workspace, manifest: Manifest, memo: M
         marker=project.marker,
         folder=(project.root / manifest.path).parent,
         root=project.root,
-        memo=memo,
     )
 
 
 def make_module(project: Project, workspace: Workspace, manifest: Manifest, memo: Memo | None = None) -> ModuleResult:
     """Generate one module; user errors become findings of a failed result."""
     try:
-        return record(maker_of(project, workspace, manifest, memo).make())
+        return record(maker_of(project, workspace, manifest).make(memo))
     except PatchkitError as error:
         return ModuleResult(manifest.module, manifest.path, findings=error.findings, failed=True)
 
