@@ -194,14 +194,10 @@ def attribute_lines(result: UpgradeResult) -> list[str]:
     return [f"{entry.ref}: {', '.join(entry.attributes)}" for entry in result.entries if entry.attributes]
 
 
-def conditions(result: UpgradeResult) -> dict[str, int]:
-    """The removal conditions that hold, each with the number of entries that it retires."""
-    return Counter((e.upstream_changed or "").partition(": ")[2] for e in result.entries if e.status == "retire")
-
-
 def condition_lines(result: UpgradeResult) -> list[str]:
-    """`46 entries: the target defines acme.engine:Overlap`."""
-    return [f"{plural(count, 'entry', 'entries')}: {condition}" for condition, count in conditions(result).items() if condition]
+    """The removal conditions that hold, each with what it retires: `46 entries: the target defines acme.engine:Overlap`."""
+    found = Counter((e.upstream_changed or "").partition(": ")[2] for e in result.entries if e.status == "retire")
+    return [f"{plural(count, 'entry', 'entries')}: {condition}" for condition, count in found.items() if condition]
 
 
 def deletion_lines(result: UpgradeResult) -> list[str]:

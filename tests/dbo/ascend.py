@@ -12,10 +12,11 @@ from unittest import mock
 import torch
 
 from tests.dbo import graphs
-from tests.dbo.eager import OwnError, Session, clean, replaced
+from tests.dbo.eager import OwnError, Session, clean
 from tests.dbo.graphs import DBO, GRAPHS
 from tests.sim.ascend import npu_runner
 from tests.sim.ascend_config import ENGINE, MLA
+from tests.sim.bugs import replaced
 from tests.sim.ranks import Rank
 from tests.sim.scenario import Outcome, Scenario, play
 from tests.sim.trace import Mark, hooked

@@ -10,8 +10,10 @@ from typing import Any
 import torch
 
 from tests.dbo.ascend import dbo_runner, make
-from tests.dbo.eager import clean, replaced
+from tests.dbo.eager import clean
+from tests.dbo.graphs import staged_by_a_step
 from tests.sim import tape
+from tests.sim.bugs import replaced
 from tests.sim.race import checked
 from tests.sim.ranks import Rank
 from tests.sim.scenario import Outcome, Scenario, play
@@ -139,20 +141,12 @@ def replay_twice(rank: Rank, fence: bool) -> list[tuple[str, str]]:
     session.add()
     session.steps(2)
     manager, ubatch_runner = session.runner.cudagraph_manager, session.runner.ubatch_runner
-    take, kept = ubatch_runner.take_staged, []
-
-    def keep() -> Any:
-        kept.append(take())
-        return kept[-1]
-
-    ubatch_runner.take_staged = keep
-    session.steps(1)
-    ubatch_runner.take_staged = take
-    twin = next(twin for twin in manager.twin_params if manager.twin_slices[twin] == kept[0].slices)
+    staged = staged_by_a_step(session)
+    twin = next(twin for twin in manager.twin_params if manager.twin_slices[twin] == staged.slices)
     if not fence:
         manager.update_stream.wait_stream = lambda stream: None
     with checked() as races:
         for _ in range(2):
-            ubatch_runner.staged = kept[0]
+            ubatch_runner.staged = staged
             manager.run_fullgraph(twin)
         return [(race.first, race.second) for race in races]

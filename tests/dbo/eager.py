@@ -12,6 +12,7 @@ from unittest import mock
 import torch
 
 from tests.dbo.points import OwnError
+from tests.sim.bugs import replaced
 from tests.sim.config import MOE, Dbo, make_config
 from tests.sim.ranks import Rank
 from tests.sim.runner import join_groups, make_runner
@@ -99,17 +100,6 @@ def undisturbed(rank: Rank) -> Logits:
     session = Session(rank, GPUModelRunner, None)
     session.add()
     return {(key[0].partition(":")[2], key[1]): logits for key, logits in session.steps(3).items()}
-
-
-@contextlib.contextmanager
-def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
-    """An attribute is something else in the block."""
-    before = vars(owner)[name]
-    setattr(owner, name, new)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
 
 
 # ---- aborts and ends ------------------------------------------------------------------------------------------

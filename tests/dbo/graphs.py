@@ -8,7 +8,8 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.dbo.eager import OwnError, Session, clean, replaced
+from tests.dbo.eager import OwnError, Session, clean
+from tests.sim.bugs import replaced
 from tests.sim.config import Dbo, Graphs
 from tests.sim.ranks import Rank
 from tests.sim.trace import TRACE, Mark, hooked
@@ -119,6 +120,21 @@ def replayed(rank: Rank, make: Maker = make) -> dict[str, Any]:
     return seen
 
 
+def staged_by_a_step(session: Session) -> Any:
+    """Play a step whose twin is replayed; what was staged for it."""
+    ubatch_runner = session.runner.ubatch_runner
+    native, kept = ubatch_runner.take_staged, []
+
+    def keep() -> Any:
+        kept.append(native())
+        return kept[-1]
+
+    ubatch_runner.take_staged = keep
+    session.steps(1)
+    ubatch_runner.take_staged = native
+    return kept[0]
+
+
 def staged_wrongly(rank: Rank, make: Maker = make) -> dict[str, str]:
     """A twin is asked for without its ubatches, and with those of another shape."""
     session = make(rank)
@@ -136,17 +152,7 @@ def staged_wrongly(rank: Rank, make: Maker = make) -> dict[str, str]:
             seen[name] = f"{type(error).__name__}: {error}"
 
     ask("nothing", 4)
-    native = ubatch_runner.take_staged
-    kept: list[Any] = []
-
-    def keep() -> Any:
-        kept.append(native())
-        return kept[-1]
-
-    ubatch_runner.take_staged = keep
-    session.steps(1)
-    ubatch_runner.take_staged = native
-    ubatch_runner.staged = kept[0]
+    ubatch_runner.staged = staged_by_a_step(session)
     ask("another shape", 8)
     seen["replayed"] = str({t: manager.graphs[twin].replays - replays[t] for t, twin in twins.items()})
     ubatch_runner.staged = None

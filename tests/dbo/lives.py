@@ -16,9 +16,10 @@ from typing import Any
 
 import torch.distributed as dist
 
-from tests.dbo.eager import SOON, clean, replaced
+from tests.dbo.eager import SOON, clean
 from tests.dbo.matrix import GRAPHS, Capture, Decode, Problems, Subject, difference, fail, natives, undisturbed
 from tests.dbo.points import Point, failing, instrument, record
+from tests.sim.bugs import replaced
 from tests.sim.ranks import Rank
 from tests.sim.runner import side_group
 from tests.sim.trace import hooked

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import warnings
 
-import torch
-import tqdm
-
-from tests.sim import ascend, device
-
-torch.set_num_threads(1)
-device.install()
-tqdm.tqdm.monitor_interval = 0
+from tests.sim import ascend, warm_npu
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    ascend.install()
-    ascend.set_platform()
     ascend.patch()
 
-    from vllm import ModelRegistry
-
-    from tests.sim import ascend_model, attention, communicator, config, runner, scenario  # noqa: F401
-
-config.register_models()
-ModelRegistry.register_model("SimMlaForCausalLM", ascend_model.SimMlaForCausalLM)
+warm_npu.finish()
