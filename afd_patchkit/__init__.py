@@ -7,29 +7,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from afd_patchkit.version import __version__
 
 if TYPE_CHECKING:
     from afd_patchkit.api import check, load_project, regen
-    from afd_patchkit.errors import ManifestError, PatchkitError, UpstreamError
+    from afd_patchkit.findings.errors import ManifestError, PatchkitError, UpstreamError
+    from afd_patchkit.findings.finding import Finding, Position, Severity
+    from afd_patchkit.findings.report import ModuleReport, PinReport, Report
     from afd_patchkit.project import Project
-    from afd_patchkit.report import ModuleReport, PinReport, Report
-    from afd_patchkit.review.finding import Finding, Position, Severity
 
 _HOMES = {
     "check": "api",
     "load_project": "api",
     "regen": "api",
-    "ManifestError": "errors",
-    "PatchkitError": "errors",
-    "UpstreamError": "errors",
+    "ManifestError": "findings.errors",
+    "PatchkitError": "findings.errors",
+    "UpstreamError": "findings.errors",
     "Project": "project",
-    "ModuleReport": "report",
-    "PinReport": "report",
-    "Report": "report",
-    "Finding": "review.finding",
-    "Position": "review.finding",
-    "Severity": "review.finding",
+    "ModuleReport": "findings.report",
+    "PinReport": "findings.report",
+    "Report": "findings.report",
+    "Finding": "findings.finding",
+    "Position": "findings.finding",
+    "Severity": "findings.finding",
 }
 
 __all__ = [

@@ -11,16 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from afd_patchkit import __version__
-from afd_patchkit import lock as locks
-from afd_patchkit.compare import check_files, locked_report, module_path, outline_path, stale_inputs
-from afd_patchkit.errors import ManifestError, PatchkitError
+from afd_patchkit.findings.errors import ManifestError, PatchkitError
+from afd_patchkit.findings.finding import Finding
+from afd_patchkit.findings.report import ModuleReport, Progress, Report
 from afd_patchkit.project import Project
-from afd_patchkit.report import ModuleReport, Progress, Report
-from afd_patchkit.review.finding import Finding
+from afd_patchkit.run import lock as locks
+from afd_patchkit.run.compare import check_files, locked_report, module_path, outline_path, stale_inputs
+from afd_patchkit.version import __version__
 
 if TYPE_CHECKING:
-    from afd_patchkit.upstream.settings import SourceOptions
+    from afd_patchkit.upstream.options import SourceOptions
 
 
 def regen(
@@ -64,7 +64,7 @@ def regen(
 
 
 def _stale_inventory(project: Project) -> list[Finding]:
-    from afd_patchkit import inventory
+    from afd_patchkit.queries import inventory
 
     return inventory.stale(project, locks.current_inputs(project)) if inventory.path_of(project).exists() else []
 
@@ -88,7 +88,7 @@ def _regen(
     progress: Progress | None,
 ) -> Report:
     if not check:
-        from afd_patchkit.store import recover
+        from afd_patchkit.run.exchange import recover
 
         recover(project.generated)
     _end_upgrade(project, check=check)
@@ -117,7 +117,7 @@ def _regen(
 def _end_upgrade(project: Project, *, check: bool) -> None:
     """End an `upgrade --write` that was interrupted; `check` only says so."""
     if (project.generated / locks.JOURNAL).exists():
-        from afd_patchkit.rebase.write import recover
+        from afd_patchkit.upgrade.write import recover
 
         recover(project, write=not check)
 

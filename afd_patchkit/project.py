@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from afd_patchkit.errors import ManifestError
-from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Finding, Position, finding
 
 if sys.version_info >= (3, 11):
     import tomllib

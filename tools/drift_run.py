@@ -12,17 +12,17 @@ from pathlib import Path
 
 from afd_patchkit.api import load_project
 from afd_patchkit.assemble.record import symbol_record
-from afd_patchkit.errors import PatchkitError
-from afd_patchkit.manifest.model import Pin
-from afd_patchkit.rebase.api import upgrade
-from afd_patchkit.rebase.model import ORDER, UpgradeResult
-from afd_patchkit.rebase.moved import Release, search
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.model import Pin
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.source.signature import compare, signature
 from afd_patchkit.source.text import Span
 from afd_patchkit.source.tokens import significant, tokens_in
+from afd_patchkit.upgrade.moved import Release, search
+from afd_patchkit.upgrade.result import ORDER, UpgradeResult
+from afd_patchkit.upgrade.upgrading import upgrade
+from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream
-from afd_patchkit.upstream.settings import SourceOptions
 from tools import drift_upgrade
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -219,7 +219,7 @@ read from the package index.
 ## {count} functions that plugins copy, patch or depend on
 
 The list is `tools/drift_symbols.txt`. Each release is compared with {base} by the tool's own extraction (`source/locate.py`), signature
-comparison (`source/signature.py`), tokens (`source/tokens.py`) and search for what is gone (`rebase/moved.py`; a likely
+comparison (`source/signature.py`), tokens (`source/tokens.py`) and search for what is gone (`upgrade/moved.py`; a likely
 successor counts from {likeness:.0%} likeness). A change of decorators counts before one of the signature, that before one of the body.
 """
 

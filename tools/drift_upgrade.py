@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from afd_patchkit.rebase.model import EntryResult, Status, UpgradeResult
-from afd_patchkit.review.layout import plural
-from afd_patchkit.review.upgrade_view import changed, condition_lines
+from afd_patchkit.reports.layout import plural
+from afd_patchkit.reports.upgrade.view import changed, condition_lines
+from afd_patchkit.upgrade.result import EntryResult, Status, UpgradeResult
 from tools.environments import ROOT
 
 PAGE = ROOT / "docs" / "upgrade.md"

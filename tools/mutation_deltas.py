@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from afd_patchkit.errors import ManifestError
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Position
 from afd_patchkit.manifest.cross import entry_label
 from afd_patchkit.manifest.load import parse_manifest
-from afd_patchkit.manifest.model import Delta, GroupEntry, Manifest, TakeBody
-from afd_patchkit.review.finding import Position
+from afd_patchkit.model import Delta, GroupEntry, Manifest, TakeBody
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from afd_patchkit.errors import PatchkitError
+from afd_patchkit.findings.errors import PatchkitError
 from tools import pinned
 from tools.environments import ROOT, cache_folder
 from tools.mutation_deltas import CannotDrop, Mutation, mutations, without

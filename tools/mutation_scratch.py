@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.api import load_project, regen
-from afd_patchkit.upstream.settings import SourceOptions
+from afd_patchkit.upstream.options import SourceOptions
 
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "dist", "build", "*.egg-info")
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.manifest.load import parse_pins
-from afd_patchkit.manifest.model import Pin
+from afd_patchkit.model import Pin
 from afd_patchkit.upstream.resolve import SourceOptions, SourceUpstream, open_upstream
 from tools.environments import ROOT
 

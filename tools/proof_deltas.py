@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from afd_patchkit.delta.apply import apply_deltas
-from afd_patchkit.delta.pattern_compile import compile_pattern
-from afd_patchkit.delta.pattern_search import find_all
-from afd_patchkit.delta.patterns import symbol_windows
-from afd_patchkit.errors import PatchkitError
-from afd_patchkit.manifest.model import Code
-from afd_patchkit.review.finding import Position
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.finding import Position
+from afd_patchkit.model import Code
+from afd_patchkit.patterns.compile import compile_pattern
+from afd_patchkit.patterns.search import find_all
+from afd_patchkit.patterns.select import symbol_windows
 from afd_patchkit.source.locate import Symbol
 from tools.proof_engine import MARKER, Engine
 

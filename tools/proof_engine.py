@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.api import load_project
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.manifest.load import parse_manifest
-from afd_patchkit.manifest.model import Delta, Entry, Pin
-from afd_patchkit.rebase.api import upgrade
-from afd_patchkit.rebase.deltas import Judged, judge
-from afd_patchkit.rebase.model import EntryResult
-from afd_patchkit.rebase.moved import search
-from afd_patchkit.rebase.run import Upgrader
+from afd_patchkit.model import Delta, Entry, Pin
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
+from afd_patchkit.upgrade.deltas import Judged, judge
+from afd_patchkit.upgrade.moved import search
+from afd_patchkit.upgrade.result import EntryResult
+from afd_patchkit.upgrade.upgrader import Upgrader
+from afd_patchkit.upgrade.upgrading import upgrade
+from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream
-from afd_patchkit.upstream.settings import SourceOptions
 
 BASE = "0.26.0"
 RELEASES = ("0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0")

@@ -14,10 +14,10 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from afd_patchkit.errors import PatchkitError, UpstreamError
-from afd_patchkit.rebase.model import DeltaResult, EntryResult
-from afd_patchkit.review.finding import Finding
+from afd_patchkit.findings.errors import PatchkitError, UpstreamError
+from afd_patchkit.findings.finding import Finding
 from afd_patchkit.source.locate import Symbol
+from afd_patchkit.upgrade.result import DeltaResult, EntryResult
 from tools.proof_deltas import OPERATIONS, Sample, elided, sample
 from tools.proof_engine import BASE, MARKER, RELEASES, Engine, remember
 from tools.proof_judge import SAME, Alignment, Unit, Verdict, judge

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from afd_patchkit.assemble.module import ModuleMaker
 from afd_patchkit.assemble.workspace import Workspace
-from afd_patchkit.manifest.model import ClassGroup, Code, Entry, GroupEntry, Manifest, Pin, Pins
+from afd_patchkit.findings.finding import Position
+from afd_patchkit.model import ClassGroup, Code, Entry, GroupEntry, Manifest, Pin, Pins
 from afd_patchkit.names.model import NameEdit, NamePlan
-from afd_patchkit.review.finding import Position
 from afd_patchkit.upstream.base import Upstream
 from tools.sweep_rewrite import Rebinding
 

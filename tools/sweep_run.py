@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from afd_patchkit.errors import PatchkitError
-from afd_patchkit.manifest.model import Pin
-from afd_patchkit.review.finding import Severity
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.finding import Severity
+from afd_patchkit.model import Pin
 from afd_patchkit.upstream.resolve import SourceOptions, open_upstream
 from tools.sweep_oracle import Function, UpstreamFile, judge
 
@@ -196,7 +196,7 @@ def sample(pool: ProcessPoolExecutor, modules: Sequence[str], size: int, seed: i
 
 def report(outcome: Outcome, seconds: float, *, verbose: bool) -> int:
     """Print the counts; 0 when nothing is wrong and few are refused."""
-    from afd_patchkit.review.finding import page
+    from afd_patchkit.findings.finding import page
 
     total = sum(outcome.counts.values())
     refused = {code: n for code, n in outcome.counts.items() if code.startswith("PK")}

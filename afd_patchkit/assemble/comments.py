@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from afd_patchkit.manifest.model import Entry, Probe
+from afd_patchkit.model import Entry, Probe
 from afd_patchkit.source.text import SourceFile
 
 WIDTH = 100

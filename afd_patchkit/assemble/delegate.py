@@ -6,10 +6,10 @@ import ast
 
 from afd_patchkit.delta.apply import Applied, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, indent_code
-from afd_patchkit.errors import ManifestError
-from afd_patchkit.manifest.model import Code, Entry
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import finding
+from afd_patchkit.model import Code, Entry
 from afd_patchkit.names.model import ImportNeed
-from afd_patchkit.review.finding import finding
 from afd_patchkit.source.locate import FunctionNode, Symbol, dotted
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import significant, tokens

@@ -12,10 +12,10 @@ from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
 from afd_patchkit.delta.place import indent_of
-from afd_patchkit.manifest.model import Code, Entry, Probe
+from afd_patchkit.findings.finding import Finding
+from afd_patchkit.model import Code, Entry, Probe
 from afd_patchkit.names.model import NameContext, NamePlan
 from afd_patchkit.names.resolve import resolve_names
-from afd_patchkit.review.finding import Finding
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.signature import compare, signature
 from afd_patchkit.source.text import SourceFile, Span, Text

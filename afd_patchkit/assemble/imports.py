@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from afd_patchkit.errors import ManifestError
-from afd_patchkit.manifest.model import Code
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Position, finding
+from afd_patchkit.model import Code
 from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.model import ImportNeed
-from afd_patchkit.review.finding import Position, finding
 
 
 @dataclass(frozen=True, slots=True)

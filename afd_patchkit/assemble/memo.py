@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from afd_patchkit import __version__
 from afd_patchkit.assemble.product import Product, from_json, to_json
 from afd_patchkit.assemble.workspace import Workspace, import_packages
-from afd_patchkit.lock import ENGINE, digest
-from afd_patchkit.manifest.model import Code, Delta, Entry, Model, Probe, TakeBody
+from afd_patchkit.model import Code, Delta, Entry, Model, Probe, TakeBody
+from afd_patchkit.run.lock import ENGINE, digest
 from afd_patchkit.upstream.cache import Store
+from afd_patchkit.version import __version__
 
 FORMAT = 2
 """Of the kept JSON data; raised when `product.to_json` writes something else."""

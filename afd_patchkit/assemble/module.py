@@ -28,12 +28,12 @@ from afd_patchkit.assemble.probes import first_that_holds
 from afd_patchkit.assemble.product import Product, product_of
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.delta.buffer import Buffer, Run
-from afd_patchkit.errors import DeltaError, ManifestError, PatchkitError
-from afd_patchkit.manifest.model import ClassGroup, Entry, Manifest, Probe
+from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitError
+from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
 from afd_patchkit.names.model import NamePlan
 from afd_patchkit.names.scopes import free_occurrences
-from afd_patchkit.review.finding import Finding, Position, finding
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.source.text import Span, Text
 

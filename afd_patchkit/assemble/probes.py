@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from afd_patchkit.delta.patterns import compile_pattern, find_all
-from afd_patchkit.errors import DeltaError
-from afd_patchkit.manifest.model import Code, InPattern, Probe
+from afd_patchkit.findings.errors import DeltaError
+from afd_patchkit.model import Code, InPattern, Probe
+from afd_patchkit.patterns.select import compile_pattern, find_all
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.upstream.base import Upstream
 

@@ -10,9 +10,9 @@ from afd_patchkit.assemble.entry import GeneratedEntry
 from afd_patchkit.assemble.outline import verbatim_lines
 from afd_patchkit.assemble.record import entry_record
 from afd_patchkit.delta.buffer import Buffer, Run
-from afd_patchkit.manifest.model import Delta, TakeBody
+from afd_patchkit.findings.finding import Finding, Position, Severity
+from afd_patchkit.model import Delta, TakeBody
 from afd_patchkit.names.model import ImportNeed, NamePlan
-from afd_patchkit.review.finding import Finding, Position, Severity
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import SourceFile, Span
 

@@ -9,8 +9,8 @@ from typing import Any
 from afd_patchkit.assemble.entry import GeneratedEntry
 from afd_patchkit.delta.context import digest_of, edit_context
 from afd_patchkit.delta.edits import Edit
-from afd_patchkit.delta.patterns import Match
-from afd_patchkit.lock import digest, short
+from afd_patchkit.patterns.select import Match
+from afd_patchkit.run.lock import digest, short
 from afd_patchkit.source.facts import attributes_read, body_digest, result_shape
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.signature import render, signature

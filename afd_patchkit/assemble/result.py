@@ -8,8 +8,8 @@ from typing import Any
 
 from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.assemble.module import GeneratedModule
-from afd_patchkit.lock import digest
-from afd_patchkit.review.finding import Finding
+from afd_patchkit.findings.finding import Finding
+from afd_patchkit.run.lock import digest
 
 
 @dataclass(frozen=True)

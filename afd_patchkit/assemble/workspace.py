@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.manifest.model import Pin, Pins
-from afd_patchkit.review.finding import finding
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.finding import finding
+from afd_patchkit.model import Pin, Pins
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from afd_patchkit import __version__
+from afd_patchkit.version import __version__
 
 if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session

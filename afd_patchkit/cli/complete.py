@@ -58,7 +58,7 @@ def complete_pins(ctx: click.Context, parameter: click.Parameter, incomplete: st
 
 def complete_topics(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Finding codes with their titles, and modules (an entry is `MODULE::NAME`)."""
-    from afd_patchkit.review.finding import codes, page
+    from afd_patchkit.findings.finding import codes, page
 
     items = [
         CompletionItem(code, help=page(code).title) for code in codes() if code.startswith(incomplete.upper())

@@ -13,7 +13,7 @@ from afd_patchkit.cli.progress import progress_for
 
 if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
-    from afd_patchkit.report import Report
+    from afd_patchkit.findings.report import Report
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -142,7 +142,7 @@ def run_engine(
 ) -> Report:
     """Load the project and regenerate or check it, with a progress bar where a person waits."""
     from afd_patchkit.api import regen
-    from afd_patchkit.upstream.settings import SourceOptions
+    from afd_patchkit.upstream.options import SourceOptions
 
     versions = overrides(vllm, vllm_ascend, pins)
     paths = source_paths(sources)

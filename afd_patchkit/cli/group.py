@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from afd_patchkit import __version__
 from afd_patchkit.cli.guard import PipeClosed, guarded
 from afd_patchkit.cli.session import Session, common
+from afd_patchkit.version import __version__
 
-# command -> module below afd_patchkit.cli that holds it as `command`; in the order of the help page
+# command -> module below afd_patchkit.cli.commands that holds it as `command`; in the order of the help page
 COMMANDS = {
     "regen": "regen",
     "check": "check",
@@ -44,7 +44,7 @@ class LazyGroup(click.Group):
         """The command of that name, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"afd_patchkit.cli.{COMMANDS[cmd_name]}").command
+        command = import_module(f"afd_patchkit.cli.commands.{COMMANDS[cmd_name]}").command
         assert isinstance(command, click.Command)
         return command
 

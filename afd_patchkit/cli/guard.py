@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from afd_patchkit.errors import EXIT_BUG, EXIT_OK, EXIT_USAGE, PatchkitError
+from afd_patchkit.findings.errors import EXIT_BUG, EXIT_OK, EXIT_USAGE, PatchkitError
 
 if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
@@ -63,7 +63,7 @@ def guarded(session: Session, call: Callable[[], Any]) -> int:
 
 def _reported(session: Session, call: Callable[[], Any]) -> int:
     """Run `call`; errors that the user can mend are printed like any findings."""
-    from afd_patchkit.report import Report
+    from afd_patchkit.findings.report import Report
 
     try:
         result = call()
@@ -77,7 +77,7 @@ def _reported(session: Session, call: Callable[[], Any]) -> int:
             raise
         from traceback import format_exc
 
-        from afd_patchkit.review.finding import finding
+        from afd_patchkit.findings.finding import finding
 
         session.log(format_exc(), level=1)
         return session.report(

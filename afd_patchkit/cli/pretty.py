@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from afd_patchkit.review.layout import Style
+    from afd_patchkit.reports.layout import Style
 
 _WIDEST = 100
 """Long lines are hard to read, however wide the terminal is."""

@@ -104,7 +104,7 @@ def _display(stream: IO[str], color: bool) -> Progress:
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
     from rich.text import Text
 
-    from afd_patchkit.review.layout import human_bytes
+    from afd_patchkit.reports.layout import human_bytes
 
     class Amount(ProgressColumn):
         """`1.2 MB / 3.4 MB` or `12 / 80`."""

@@ -12,13 +12,13 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from afd_patchkit.cli.write import write_atomically
+from afd_patchkit.files import write_atomically
 
 if TYPE_CHECKING:
+    from afd_patchkit.findings.report import Report
     from afd_patchkit.project import Project
-    from afd_patchkit.report import Report
-    from afd_patchkit.review.context import Context
-    from afd_patchkit.review.layout import Style
+    from afd_patchkit.reports.context import Context
+    from afd_patchkit.reports.layout import Style
 
 FORMATS = ("text", "json", "markdown", "github", "sarif")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -71,7 +71,7 @@ class Session:
 
     def style(self) -> Style:
         """Colour and width of what `write` will take."""
-        from afd_patchkit.review.layout import Style
+        from afd_patchkit.reports.layout import Style
 
         if self.output is not None:
             return Style(color=bool(self.color))
@@ -80,7 +80,7 @@ class Session:
 
     def context(self, exit_code: int | None = None) -> Context:
         """What the renderers need."""
-        from afd_patchkit.review.context import Context
+        from afd_patchkit.reports.context import Context
 
         return Context(self.command, Path(), self.style(), self.verbosity, exit_code)
 
@@ -96,15 +96,15 @@ class Session:
         """
         from dataclasses import replace
 
-        from afd_patchkit.review.context import rebase
-        from afd_patchkit.review.render import render
+        from afd_patchkit.reports.context import rebase
+        from afd_patchkit.reports.render import render
 
         if report.findings:
             root = self.root or self.project or Path()
             report = replace(report, findings=rebase(report.findings, root, Path()))
         context = self.context(exit_code)
         if self.format == "html":
-            from afd_patchkit.review.upgrade_html import render_findings_html
+            from afd_patchkit.reports.upgrade.html import render_findings_html
 
             self.write(render_findings_html(report, context))
         elif text is None or self.format != "text" or self.verbosity < 0:

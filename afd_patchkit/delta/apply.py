@@ -14,11 +14,11 @@ from afd_patchkit.delta.edits import Edit, Nesting, check_overlaps, render
 from afd_patchkit.delta.fences import Fence, draw
 from afd_patchkit.delta.frozen import frozen_findings
 from afd_patchkit.delta.operations import apply_delta
-from afd_patchkit.delta.patterns import Match
 from afd_patchkit.delta.take import Reader, Taken, taker
-from afd_patchkit.errors import DeltaError, PatchkitError
-from afd_patchkit.manifest.model import Code, Delta
-from afd_patchkit.review.finding import Finding, finding
+from afd_patchkit.findings.errors import DeltaError, PatchkitError
+from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.model import Code, Delta
+from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import SourceFile, Span, Text
 from afd_patchkit.source.tokens import tokens

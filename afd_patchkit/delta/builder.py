@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.comma import CommaList
 from afd_patchkit.delta.edits import STATEMENT, Edit, Keep, Piece
-from afd_patchkit.delta.patterns import Match, Window, compile_pattern, find_ranges, select
 from afd_patchkit.delta.place import Place, Suite, width
 from afd_patchkit.delta.template import UPSTREAM, expression_pieces, new_tree, text_of
-from afd_patchkit.errors import DeltaError
-from afd_patchkit.manifest.model import Code, Delta, Pattern, Range, Take
-from afd_patchkit.review.finding import finding
+from afd_patchkit.findings.errors import DeltaError
+from afd_patchkit.findings.finding import finding
+from afd_patchkit.model import Code, Delta, Pattern, Range, Take
+from afd_patchkit.patterns.select import Match, Window, compile_pattern, find_ranges, select
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import tokens_in

@@ -6,8 +6,8 @@ import ast
 
 from afd_patchkit.delta.builder import Builder, enclosing_statement
 from afd_patchkit.delta.comma import CommaList, call_list
-from afd_patchkit.delta.patterns import Match, compile_pattern
-from afd_patchkit.manifest.model import CallChange, Code, Delta
+from afd_patchkit.model import CallChange, Code, Delta
+from afd_patchkit.patterns.select import Match, compile_pattern
 from afd_patchkit.source.text import Span
 
 Argument = ast.expr | ast.keyword

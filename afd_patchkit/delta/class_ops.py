@@ -10,7 +10,7 @@ from afd_patchkit.delta.edits import STATEMENT
 from afd_patchkit.delta.operations import put_before
 from afd_patchkit.delta.place import Suite, docstring_of, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
-from afd_patchkit.manifest.model import Code, Delta, MemberChange
+from afd_patchkit.model import Code, Delta, MemberChange
 from afd_patchkit.source.text import Span
 
 Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -6,11 +6,11 @@ import ast
 
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import CLAUSE, Piece
-from afd_patchkit.delta.patterns import Clause, clauses, find_clause
 from afd_patchkit.delta.place import width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
-from afd_patchkit.errors import DeltaError
-from afd_patchkit.manifest.model import ClauseChange, Code, Delta
+from afd_patchkit.findings.errors import DeltaError
+from afd_patchkit.model import ClauseChange, Code, Delta
+from afd_patchkit.patterns.select import Clause, clauses, find_clause
 from afd_patchkit.source.text import Span
 
 # what must stand before clause code so that it parses alone; decides by the code's first word

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from keyword import iskeyword
 
 from afd_patchkit.delta.edits import Edit
-from afd_patchkit.delta.patterns import Match
 from afd_patchkit.delta.place import Place
+from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import Token, token_digest, tokens_in

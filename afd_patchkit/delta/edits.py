@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from afd_patchkit.delta.buffer import Buffer, Run
-from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.source.text import SourceFile, Span
 
 

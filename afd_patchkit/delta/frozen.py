@@ -7,8 +7,8 @@ import builtins
 from collections.abc import Iterable, Iterator, Sequence
 
 from afd_patchkit.delta.builder import Builder
-from afd_patchkit.manifest.model import Code, Delta
-from afd_patchkit.review.finding import Finding, Severity, finding
+from afd_patchkit.findings.finding import Finding, Severity, finding
+from afd_patchkit.model import Code, Delta
 from afd_patchkit.source.text import Span
 
 _BUILTINS = frozenset(dir(builtins))

@@ -6,8 +6,8 @@ import ast
 
 from afd_patchkit.delta.builder import Builder, Parameters
 from afd_patchkit.delta.comma import CommaList, Cut, parameter_list
-from afd_patchkit.delta.patterns import compile_pattern, equal
-from afd_patchkit.manifest.model import Code, Delta, ParameterChange
+from afd_patchkit.model import Code, Delta, ParameterChange
+from afd_patchkit.patterns.select import compile_pattern, equal
 from afd_patchkit.source.locate import DefinitionNode, FunctionNode
 from afd_patchkit.source.text import Span
 from afd_patchkit.source.tokens import significant, tokens_in

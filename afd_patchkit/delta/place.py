@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from afd_patchkit.delta.pattern_search import start_of
+from afd_patchkit.patterns.search import start_of
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import significant, tokens, tokens_in
 

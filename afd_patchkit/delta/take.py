@@ -10,11 +10,11 @@ from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import Nesting, check_overlaps, render
 from afd_patchkit.delta.fences import draw
 from afd_patchkit.delta.operations import apply_delta
-from afd_patchkit.delta.patterns import Window, compile_pattern, find_range, select
 from afd_patchkit.delta.place import Place, docstring_of
-from afd_patchkit.errors import DeltaError
-from afd_patchkit.manifest.model import Range, Take
-from afd_patchkit.review.finding import Finding, finding
+from afd_patchkit.findings.errors import DeltaError
+from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.model import Range, Take
+from afd_patchkit.patterns.select import Window, compile_pattern, find_range, select
 from afd_patchkit.source.fstrings import correct_positions
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.source.text import SourceFile, Span, Text, parse_quietly

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from afd_patchkit.delta.buffer import string_lines
 from afd_patchkit.delta.edits import Keep, Piece
 from afd_patchkit.delta.place import width
-from afd_patchkit.delta.trees import filled, same
-from afd_patchkit.errors import DeltaError, ManifestError
-from afd_patchkit.manifest.model import Code
-from afd_patchkit.review.finding import finding
+from afd_patchkit.findings.errors import DeltaError, ManifestError
+from afd_patchkit.findings.finding import finding
+from afd_patchkit.model import Code
 from afd_patchkit.source.fstrings import correct_positions
 from afd_patchkit.source.text import SourceFile, Span, Text, parse_quietly
+from afd_patchkit.source.trees import filled, same
 
 UPSTREAM = "__upstream__"
 

@@ -15,11 +15,12 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import ValidationError
 
-from afd_patchkit.errors import ManifestError
-from afd_patchkit.manifest import model, rules
-from afd_patchkit.manifest.model import Code, Holds, Model
+from afd_patchkit import model
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.manifest import rules
 from afd_patchkit.manifest.nodes import Document, Mapping, Node, Scalar, Sequence
-from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.model import Code, Holds, Model
 from afd_patchkit.source.locate import parse_reference
 
 M = TypeVar("M", bound=Model)

@@ -12,11 +12,12 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from afd_patchkit.manifest import model, rules, syntax
+from afd_patchkit import model
+from afd_patchkit.findings.finding import Position
+from afd_patchkit.manifest import rules, syntax
 from afd_patchkit.manifest.build import Builder
-from afd_patchkit.manifest.model import Code, Delta
 from afd_patchkit.manifest.nodes import Mapping, Node, Sequence
-from afd_patchkit.review.finding import Position
+from afd_patchkit.model import Code, Delta
 
 UPSTREAM = "__upstream__"
 _DUNDER = re.compile(r"\b__[A-Za-z0-9_]+?__\b")

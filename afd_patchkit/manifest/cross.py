@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.manifest.checks import module_problem, nested
-from afd_patchkit.manifest.model import ClassGroup, Entry, Manifest, Pins, TakeBody
+from afd_patchkit.model import ClassGroup, Entry, Manifest, Pins, TakeBody
 from afd_patchkit.project import Project
-from afd_patchkit.review.finding import Finding, Position, finding
 
 
 @dataclass(frozen=True, slots=True)

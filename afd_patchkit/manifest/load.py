@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from afd_patchkit.errors import ManifestError
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.manifest import checks, cross
 from afd_patchkit.manifest.build import Builder
-from afd_patchkit.manifest.model import Manifest, Model, Pins
 from afd_patchkit.manifest.nodes import Document
+from afd_patchkit.model import Manifest, Model, Pins
 from afd_patchkit.project import Project
-from afd_patchkit.review.finding import Finding, Position, finding
 
 M = TypeVar("M", bound=Model)
 

@@ -9,8 +9,8 @@ from typing import Literal, Union
 
 import yaml
 
-from afd_patchkit.manifest.model import Code
-from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.model import Code
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 100

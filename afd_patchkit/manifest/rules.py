@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from afd_patchkit.manifest import model
+from afd_patchkit import model
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from afd_patchkit.errors import ManifestError
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Position, finding
 from afd_patchkit.manifest.schema import MANIFEST_FILE, PINS_FILE, manifest_schema, pins_schema, schema_text
 from afd_patchkit.project import PYPROJECT, SECTION, SETTINGS, read_settings
-from afd_patchkit.review.finding import Position, finding
 
 # a dependency of this tool: installed wherever the tool is, so that the first `regen` needs no network
 UPSTREAM = "packaging"

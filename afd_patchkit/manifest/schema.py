@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
-from afd_patchkit.manifest import model
+from afd_patchkit import model
 from afd_patchkit.manifest.build import fields_of
 from afd_patchkit.manifest.rules import RULES, Alternative, Rule
 

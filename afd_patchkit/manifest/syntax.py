@@ -7,10 +7,10 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 
-from afd_patchkit.delta.pattern_compile import compile_head, compile_pattern
-from afd_patchkit.errors import ManifestError
-from afd_patchkit.manifest.model import Code
-from afd_patchkit.review.finding import Finding, finding
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.model import Code
+from afd_patchkit.patterns.compile import compile_head, compile_pattern
 
 _CLAUSE = re.compile(r"\s*(elif|else|except|finally|case|if)\b")
 _BEFORE_CLAUSE = {

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.bindings import Binding, absolute_module, module_bindings
 from afd_patchkit.names.follow import (
@@ -21,7 +22,6 @@ from afd_patchkit.names.follow import (
 )
 from afd_patchkit.names.model import ImportNeed, NameContext
 from afd_patchkit.names.relative import absolute_edits
-from afd_patchkit.review.finding import Finding, finding
 from afd_patchkit.source.locate import dotted, first_line
 from afd_patchkit.source.text import SourceFile, Text
 

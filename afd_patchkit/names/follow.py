@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.names.bindings import module_bindings
 from afd_patchkit.names.stars import lookup
 from afd_patchkit.source.locate import dotted

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from afd_patchkit.review.finding import Finding, Severity
+from afd_patchkit.findings.finding import Finding, Severity
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.upstream.base import Upstream
 
 if TYPE_CHECKING:
-    from afd_patchkit.manifest.model import Code
+    from afd_patchkit.model import Code
 
 Reason = Literal[
     "module global",

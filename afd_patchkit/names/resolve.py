@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Sequence
 
+from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.names.analysis import Analysis, Use, mangle
 from afd_patchkit.names.capture import captured_names
 from afd_patchkit.names.meaning import MODULE_ATTRIBUTES, Meaning, Meanings
@@ -22,7 +23,6 @@ from afd_patchkit.names.notes import entry_notes, rewritten_note
 from afd_patchkit.names.relative import absolute_edits, relative_imports
 from afd_patchkit.names.scopes import use_span
 from afd_patchkit.names.stdlib import BUILTINS
-from afd_patchkit.review.finding import Finding, finding
 from afd_patchkit.source.text import SourceFile, Span, Text
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.names.bindings import Binding, module_bindings, stars
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream

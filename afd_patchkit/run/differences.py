@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from afd_patchkit import __version__
 from afd_patchkit.assemble.result import ModuleResult
-from afd_patchkit.compare import check_files, module_path, stale_inputs
-from afd_patchkit.lock import Lock
+from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.project import Project
-from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.run.compare import check_files, module_path, stale_inputs
+from afd_patchkit.run.lock import Lock
+from afd_patchkit.version import __version__
 
 
 def differences(

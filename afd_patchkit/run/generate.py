@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from afd_patchkit import __version__
 from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.assemble.workspace import Workspace
-from afd_patchkit.compare import check_files, locked_report, module_path, outline_path, stale_inputs
-from afd_patchkit.errors import ManifestError
-from afd_patchkit.lock import ENGINE, Lock
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Finding, Position, Severity, finding
+from afd_patchkit.findings.report import ModuleReport, Progress, Report
 from afd_patchkit.manifest.load import load_manifests
-from afd_patchkit.manifest.model import Manifest
+from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
-from afd_patchkit.report import ModuleReport, Progress, Report
-from afd_patchkit.review.finding import Finding, Position, Severity, finding
+from afd_patchkit.run.compare import check_files, locked_report, module_path, outline_path, stale_inputs
 from afd_patchkit.run.differences import differences, status_of
+from afd_patchkit.run.lock import ENGINE, Lock
 from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
 from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.run.writing import touched, write_generated
-from afd_patchkit.upstream.settings import SourceOptions
+from afd_patchkit.upstream.options import SourceOptions
+from afd_patchkit.version import __version__
 
 
 def generate_all(
@@ -147,8 +147,8 @@ def _other_tool(project: Project, lock: Lock | None) -> list[Finding]:
 def _unsettled(project: Project, options: SourceOptions, moved: Mapping[str, str]) -> list[Finding]:
     """With other versions than the pinned ones: what that means for each entry; errors keep code from being written."""
     # they import this module
-    from afd_patchkit.rebase.api import upgrades
-    from afd_patchkit.rebase.settled import settled
+    from afd_patchkit.queries.settled import settled
+    from afd_patchkit.upgrade.upgrading import upgrades
 
     found: list[Finding] = []
     for pin, version in moved.items():

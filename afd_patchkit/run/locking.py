@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from afd_patchkit import __version__
-from afd_patchkit import lock as locks
 from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.assemble.workspace import import_packages
-from afd_patchkit.lock import ENGINE, Lock
-from afd_patchkit.manifest.model import Pin, Pins
-from afd_patchkit.review.finding import Severity
+from afd_patchkit.findings.finding import Severity
+from afd_patchkit.model import Pin, Pins
+from afd_patchkit.run import lock as locks
+from afd_patchkit.run.lock import ENGINE, Lock
 from afd_patchkit.run.pins import Opener
+from afd_patchkit.version import __version__
 
 
 def build_lock(

@@ -10,15 +10,15 @@ from afd_patchkit.assemble.memo import Memo
 from afd_patchkit.assemble.module import ModuleMaker
 from afd_patchkit.assemble.result import ModuleResult, record
 from afd_patchkit.assemble.workspace import Workspace
-from afd_patchkit.errors import PatchkitError
-from afd_patchkit.lock import Lock
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.report import Progress
 from afd_patchkit.manifest.load import load_manifests
-from afd_patchkit.manifest.model import Manifest, Pins
+from afd_patchkit.model import Manifest, Pins
 from afd_patchkit.project import Project
-from afd_patchkit.report import Progress
+from afd_patchkit.run.lock import Lock
 from afd_patchkit.run.pins import Opener
 from afd_patchkit.source.locate import parse_reference
-from afd_patchkit.upstream.settings import SourceOptions
+from afd_patchkit.upstream.options import SourceOptions
 
 _PARALLEL_FROM = 400  # entries; below, starting workers costs more than they save
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from afd_patchkit.errors import ManifestError
-from afd_patchkit.lock import Lock
-from afd_patchkit.manifest.model import Pin, Pins
-from afd_patchkit.report import PinReport
-from afd_patchkit.review.finding import finding
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import finding
+from afd_patchkit.findings.report import PinReport
+from afd_patchkit.model import Pin, Pins
+from afd_patchkit.run.lock import Lock
 from afd_patchkit.upstream.base import Artifact
+from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream, pin_report
-from afd_patchkit.upstream.settings import SourceOptions
 from afd_patchkit.upstream.verified import SourceUpstream
 
 

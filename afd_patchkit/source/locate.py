@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 
-from afd_patchkit.errors import DeltaError, ManifestError
-from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.findings.errors import DeltaError, ManifestError
+from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.source.text import SourceFile, Span
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef

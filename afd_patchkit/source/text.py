@@ -12,8 +12,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.review.finding import Position, finding
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.finding import Position, finding
 
 
 def sha256(data: bytes) -> str:

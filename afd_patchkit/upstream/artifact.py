@@ -10,14 +10,15 @@ from dataclasses import replace
 from typing import IO
 from urllib.parse import urlsplit
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream import archives
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.cache import digest_of
 from afd_patchkit.upstream.failures import Unavailable, corrupt, mismatch, offline, unreachable
 from afd_patchkit.upstream.network import FetchError, IndexFile, Network, RangesRefused, Stats
+from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.sdist import read_sdist
-from afd_patchkit.upstream.settings import Progress, SourceOptions, redact
+from afd_patchkit.upstream.settings import Progress, redact
 from afd_patchkit.upstream.verified import Request, SourceUpstream, normalised
 from afd_patchkit.upstream.wheel import MemberIndex, read_wheel
 

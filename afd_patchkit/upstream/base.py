@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.review.finding import Position, finding
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.finding import Position, finding
 from afd_patchkit.source.text import SourceFile, load_source, sha256
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.review.finding import Position, finding
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.finding import Position, finding
 
 
 class Unavailable(Exception):

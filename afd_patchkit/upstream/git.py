@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream.archives import safe_name
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.cache import matches

@@ -283,7 +283,7 @@ class Network:
             if self._client is None:
                 import httpx
 
-                from afd_patchkit import __version__
+                from afd_patchkit.version import __version__
 
                 verify: ssl.SSLContext | bool = True
                 if self.settings.ca_file is not None:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.review.finding import finding
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.finding import finding
 from afd_patchkit.upstream.failures import offline
 from afd_patchkit.upstream.network import FetchError, Stats
 from afd_patchkit.upstream.simple import of_release, project_files, versions
 
 if TYPE_CHECKING:
-    from afd_patchkit.manifest.model import Pin
-    from afd_patchkit.upstream.settings import SourceOptions
+    from afd_patchkit.model import Pin
+    from afd_patchkit.upstream.options import SourceOptions
 
 
 def newer_releases(name: str, pin: Pin, options: SourceOptions) -> list[str]:

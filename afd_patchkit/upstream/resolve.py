@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.report import PinReport
-from afd_patchkit.review.finding import Finding, finding
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.findings.report import PinReport
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Artifact, Upstream
 from afd_patchkit.upstream.failures import Unavailable, corrupt
 from afd_patchkit.upstream.network import Stats
-from afd_patchkit.upstream.settings import Progress, SourceOptions
+from afd_patchkit.upstream.options import SourceOptions
+from afd_patchkit.upstream.settings import Progress
 from afd_patchkit.upstream.verified import Request, SourceUpstream
 
 if TYPE_CHECKING:
-    from afd_patchkit.manifest.model import Pin
+    from afd_patchkit.model import Pin
 
 __all__ = ["Progress", "SourceOptions", "SourceUpstream", "evidence", "evidence_note", "open_upstream", "pin_report"]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.review.finding import Finding, Position, finding
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.source.text import SourceFile, load_source
 from afd_patchkit.upstream.base import Artifact, CachingUpstream, module_table
 from afd_patchkit.upstream.failures import mismatch
@@ -19,8 +19,8 @@ from afd_patchkit.upstream.network import Stats
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from afd_patchkit.manifest.model import Pin
-    from afd_patchkit.upstream.settings import SourceOptions
+    from afd_patchkit.model import Pin
+    from afd_patchkit.upstream.options import SourceOptions
 
 _BATCH = 400
 

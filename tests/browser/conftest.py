@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from afd_patchkit.rebase.model import UpgradeResult
-from afd_patchkit.review.context import Context
-from afd_patchkit.review.upgrade_html import render_upgrade_html
+from afd_patchkit.reports.context import Context
+from afd_patchkit.reports.upgrade.html import render_upgrade_html
+from afd_patchkit.upgrade.result import UpgradeResult
 
 # nothing of it may reach for the network, and nothing may depend on a user's profile
 ARGUMENTS = (

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from afd_patchkit.rebase.model import UpgradeResult
-from tests.review.upgrade_samples import (
+from afd_patchkit.upgrade.result import UpgradeResult
+from tests.reports.upgrade_samples import (
     ALL,
     ATTACK,
     BASE,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from afd_patchkit.aliases import Aliases, Scanner
-from afd_patchkit.manifest.model import Pin
-from afd_patchkit.rebase.run import alias_change
+from afd_patchkit.model import Pin
+from afd_patchkit.names.aliases import Aliases, Scanner
+from afd_patchkit.upgrade.upgrader import alias_change
 from afd_patchkit.upstream.base import MemoryUpstream
 from afd_patchkit.upstream.cache import Store
+from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream
-from afd_patchkit.upstream.settings import SourceOptions
 
 
 def scan(files: dict[str, str], symbol: str = "pkg.a:f") -> Aliases:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.source.text import load_source
 from tests.cases.test_kind4_tricky_python import make
 from tests.engine.sample import Sample, codes

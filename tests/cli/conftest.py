@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from afd_patchkit.cli import main
-from afd_patchkit.report import Report
+from afd_patchkit.findings.report import Report
 
 
 @dataclass

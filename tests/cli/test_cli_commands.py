@@ -11,7 +11,7 @@ import pytest
 
 import afd_patchkit
 from afd_patchkit.cli.group import COMMANDS
-from afd_patchkit.review.finding import codes, page
+from afd_patchkit.findings.finding import codes, page
 
 EVERY_COMMAND = pytest.mark.parametrize("command", COMMANDS)
 
@@ -86,7 +86,7 @@ def test_explain_an_unknown_code(run):
 @pytest.mark.parametrize("color", [True, False])
 def test_pages_on_a_terminal(color):
     from afd_patchkit.cli.pretty import pretty_markdown
-    from afd_patchkit.review.layout import Style, columns
+    from afd_patchkit.reports.layout import Style, columns
 
     text = pretty_markdown(
         "# PK000: A title\n\n*error*\n\nSome `code` and " + "words " * 40 + "\n\n- one\n", Style(color, 80)

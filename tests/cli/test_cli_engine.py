@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from afd_patchkit.errors import ManifestError
-from afd_patchkit.report import Report
-from tests.review.samples import MODULES, PINS, edited_file, evidence_note, full, pattern_error
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.report import Report
+from tests.reports.samples import MODULES, PINS, edited_file, evidence_note, full, pattern_error
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_line_formats(run, engine, format_, start):
 
 def test_share_does_not_mind_drift(run, engine, monkeypatch):
     # PK1xx pages are the lock's business; any page does here
-    from afd_patchkit.cli import share
+    from afd_patchkit.cli.commands import share
 
     engine.result = Report(findings=(evidence_note(), pattern_error()), modules=MODULES)
     result = run("share")

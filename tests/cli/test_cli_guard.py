@@ -11,12 +11,13 @@ import stat
 import click
 import pytest
 
-from afd_patchkit.cli import bugreport, write
+from afd_patchkit import files
+from afd_patchkit.cli import bugreport
 from afd_patchkit.cli.guard import os_message
-from afd_patchkit.cli.write import write_atomically
-from afd_patchkit.errors import DeltaError, ManifestError, NameResolutionError, PatchkitError, UpstreamError
-from afd_patchkit.report import Report
-from tests.review.samples import evidence_note, full, pattern_error
+from afd_patchkit.files import write_atomically
+from afd_patchkit.findings.errors import DeltaError, ManifestError, NameResolutionError, PatchkitError, UpstreamError
+from afd_patchkit.findings.report import Report
+from tests.reports.samples import evidence_note, full, pattern_error
 
 FINDING = pattern_error()
 
@@ -104,7 +105,7 @@ def test_a_disk_that_fills_up_leaves_the_old_output(run, engine, folder, monkeyp
     def full_disk(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(write.os, "fsync", full_disk)
+    monkeypatch.setattr(files.os, "fsync", full_disk)
     engine.result = full()
     result = run("check", "-o", "report.json")
     assert result.exit_code == 2
@@ -198,5 +199,5 @@ def test_bug_report_falls_back_to_the_temporary_folder(tmp_path, monkeypatch):
 
 
 def test_a_bug_while_printing_is_still_a_report(run, engine, monkeypatch):
-    monkeypatch.setattr("afd_patchkit.review.render.render", lambda *_: 1 / 0)
+    monkeypatch.setattr("afd_patchkit.reports.render.render", lambda *_: 1 / 0)
     assert run("check").exit_code == 70

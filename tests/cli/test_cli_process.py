@@ -20,7 +20,7 @@ STUBS = """
 import sys, time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from afd_patchkit.report import ModuleReport, PinReport, Report
+from afd_patchkit.findings.report import ModuleReport, PinReport, Report
 
 def stub(name, **names):
     module = ModuleType(name)
@@ -75,7 +75,7 @@ def test_a_quick_check_imports_nothing_slow(format_):
     """)
     assert result.stderr == ""
     assert "slow: []" in result.stdout
-    assert "afd_patchkit.cli.regen" not in result.stdout.rpartition("cli:")[2]
+    assert "afd_patchkit.cli.commands.regen" not in result.stdout.rpartition("cli:")[2]
 
 
 def test_a_real_check_imports_nothing_slow(tmp_path, monkeypatch):

@@ -14,10 +14,10 @@ import pytest
 
 from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, apply_deltas
-from afd_patchkit.errors import PatchkitError
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.finding import Finding
 from afd_patchkit.manifest.load import parse_manifest
-from afd_patchkit.manifest.model import Delta, Entry
-from afd_patchkit.review.finding import Finding
+from afd_patchkit.model import Delta, Entry
 from afd_patchkit.source.locate import find_symbol
 from afd_patchkit.source.text import SourceFile, load_source
 

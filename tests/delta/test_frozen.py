@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from afd_patchkit.review.finding import Severity
+from afd_patchkit.findings.finding import Severity
 from tests.delta.deltas import apply
 
 UPSTREAM = """

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, apply_deltas
-from afd_patchkit.delta.pattern_search import below, is_elif
-from afd_patchkit.delta.patterns import Window, compile_pattern, find_all, find_ranges, inside, symbol_windows
-from afd_patchkit.errors import DeltaError, PatchkitError
-from afd_patchkit.manifest.model import CallChange, ClauseChange, Code, Delta, Range
-from afd_patchkit.review.finding import Position
+from afd_patchkit.findings.errors import DeltaError, PatchkitError
+from afd_patchkit.findings.finding import Position
+from afd_patchkit.model import CallChange, ClauseChange, Code, Delta, Range
+from afd_patchkit.patterns.search import below, is_elif
+from afd_patchkit.patterns.select import Window, compile_pattern, find_all, find_ranges, inside, symbol_windows
 from afd_patchkit.source.locate import Symbol, definitions, find_symbol
 from afd_patchkit.source.text import SourceFile, Text, load_source
 from afd_patchkit.source.tokens import unsafe_boundaries

@@ -1647,7 +1647,7 @@ def test_the_place_of_a_syntax_error_in_patched_code_is_the_delta():
 
 
 def test_all_findings_of_all_deltas():
-    from afd_patchkit.errors import DeltaError
+    from afd_patchkit.findings.errors import DeltaError
 
     deltas = "- name: a\n  remove: |\n    x()\n- name: b\n  remove: |\n    y()\n"
     with pytest.raises(DeltaError) as caught:

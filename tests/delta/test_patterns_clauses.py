@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from afd_patchkit.delta.patterns import clauses, find_clause
-from afd_patchkit.errors import DeltaError, ManifestError
-from afd_patchkit.manifest.model import Code
-from afd_patchkit.review.finding import Position
+from afd_patchkit.findings.errors import DeltaError, ManifestError
+from afd_patchkit.findings.finding import Position
+from afd_patchkit.model import Code
+from afd_patchkit.patterns.select import clauses, find_clause
 from afd_patchkit.source.text import SourceFile, load_source
 
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from afd_patchkit.delta.patterns import compile_pattern, equal, find_all
-from afd_patchkit.errors import ManifestError
-from afd_patchkit.manifest.model import Code
-from afd_patchkit.review.finding import Position
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Position
+from afd_patchkit.model import Code
+from afd_patchkit.patterns.select import compile_pattern, equal, find_all
 from afd_patchkit.source.text import load_source
 
 

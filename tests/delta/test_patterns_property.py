@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afd_patchkit.delta.pattern_search import expression_span, statement_span
-from afd_patchkit.delta.patterns import clauses, compile_pattern, equal, find_all, find_clause
-from afd_patchkit.manifest.model import Code
-from afd_patchkit.review.finding import Position
+from afd_patchkit.findings.finding import Position
+from afd_patchkit.model import Code
+from afd_patchkit.patterns.search import expression_span, statement_span
+from afd_patchkit.patterns.select import clauses, compile_pattern, equal, find_all, find_clause
 from afd_patchkit.source.text import SourceFile, Text, load_source, parse_quietly
 from afd_patchkit.source.tokens import multiline_string_lines, tokens
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from afd_patchkit.delta.patterns import (
+from afd_patchkit.findings.errors import DeltaError
+from afd_patchkit.findings.finding import Position
+from afd_patchkit.model import ClauseOf, Code, Range
+from afd_patchkit.patterns.select import (
     Match,
     compile_pattern,
     find_all,
@@ -13,9 +16,6 @@ from afd_patchkit.delta.patterns import (
     select,
     select_clause,
 )
-from afd_patchkit.errors import DeltaError
-from afd_patchkit.manifest.model import ClauseOf, Code, Range
-from afd_patchkit.review.finding import Position
 from afd_patchkit.source.locate import Symbol, find_symbol
 from afd_patchkit.source.text import SourceFile, load_source
 

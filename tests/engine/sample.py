@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from afd_patchkit.api import load_project, regen
-from afd_patchkit.report import Report
-from afd_patchkit.upstream.settings import SourceOptions
+from afd_patchkit.findings.report import Report
+from afd_patchkit.upstream.options import SourceOptions
 
 ENGINE = '''
 # SPDX-License-Identifier: Apache-2.0

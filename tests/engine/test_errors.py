@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from afd_patchkit.errors import DeltaError, ManifestError, NameResolutionError, PatchkitError, UpstreamError
-from afd_patchkit.review.finding import Position, finding
+from afd_patchkit.findings.errors import DeltaError, ManifestError, NameResolutionError, PatchkitError, UpstreamError
+from afd_patchkit.findings.finding import Position, finding
 
 
 @pytest.mark.parametrize("cls", [PatchkitError, ManifestError, UpstreamError, DeltaError, NameResolutionError])

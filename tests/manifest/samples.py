@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from afd_patchkit.errors import ManifestError
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Finding
 from afd_patchkit.manifest.load import parse_manifest
-from afd_patchkit.review.finding import Finding
 
 MARK = "¶"
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from afd_patchkit.errors import ManifestError
+from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.project import load_project
 from tests.manifest.samples import marked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from afd_patchkit.review.finding import page
+from afd_patchkit.findings.finding import page
 from tests.manifest.samples import EXAMPLE, HEAD, delta, entry, marked, problems
 
 E = "entries:\n  - {symbol: a:b, reason: r}\n"

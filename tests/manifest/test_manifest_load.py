@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afd_patchkit.errors import ManifestError
+from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.finding import Position
 from afd_patchkit.manifest import nodes
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
-from afd_patchkit.manifest.model import Code, Delta, GroupEntry, Range, TakeBody
 from afd_patchkit.manifest.nodes import Document, Scalar
-from afd_patchkit.review.finding import Position
+from afd_patchkit.model import Code, Delta, GroupEntry, Range, TakeBody
 from tests.manifest.samples import EXAMPLE, HEAD, delta, entry, problems
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from afd_patchkit.errors import ManifestError
+from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.project import load_project
 
 SECTION = "[tool.afd-patchkit]\n"

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from afd_patchkit.errors import ManifestError
+from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.manifest.scaffold import scaffold
 from afd_patchkit.project import load_project

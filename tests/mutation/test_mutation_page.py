@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from afd_patchkit.review.finding import Position
+from afd_patchkit.findings.finding import Position
 from tools.mutation_deltas import Mutation, mutations
 from tools.mutation_judge import Verdict
 from tools.mutation_page import page, read_page

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from afd_patchkit.manifest.model import Code
+from afd_patchkit.findings.finding import Position
+from afd_patchkit.model import Code
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
 from afd_patchkit.names.resolve import NameContext, NamePlan, apply_edits, resolve_names
-from afd_patchkit.review.finding import Position
 from afd_patchkit.source.locate import Symbol, find_symbol
 from afd_patchkit.source.text import Text
 from afd_patchkit.upstream.base import MemoryUpstream

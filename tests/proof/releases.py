@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from afd_patchkit.upstream.settings import SourceOptions
+from afd_patchkit.upstream.options import SourceOptions
 from tools.proof_engine import Engine
 
 OLD = '''

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from afd_patchkit.rebase.model import DeltaResult, EntryResult, UpgradeResult
 from afd_patchkit.source.locate import find_symbol
 from afd_patchkit.source.text import load_source
-from afd_patchkit.upstream.settings import SourceOptions
+from afd_patchkit.upgrade.result import DeltaResult, EntryResult, UpgradeResult
+from afd_patchkit.upstream.options import SourceOptions
 from tools import drift_upgrade
 from tools.drift_run import RELEASES, Comparer, Drift, compared, differences, normal, page, read_facts, read_symbols
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from afd_patchkit.errors import DeltaError
-from afd_patchkit.manifest.model import Pin
-from afd_patchkit.review.finding import finding
+from afd_patchkit.findings.errors import DeltaError
+from afd_patchkit.findings.finding import finding
+from afd_patchkit.model import Pin
 from afd_patchkit.upstream.base import MemoryUpstream
 from tools.sweep_engine import Engine
 from tools.sweep_run import FileSweep, Outcome, report

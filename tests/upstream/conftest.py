@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.manifest.model import Pin
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.model import Pin
 from afd_patchkit.upstream.resolve import SourceOptions, SourceUpstream, open_upstream
 from tests.upstream.server import Index, Running
 

@@ -92,7 +92,7 @@ def test_warm_read_imports_no_http_client(tmp_path: Path, root: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from afd_patchkit.manifest.model import Pin
+from afd_patchkit.model import Pin
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.cache import Store, digest_of
 from afd_patchkit.upstream.resolve import SourceOptions, open_upstream

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream import network
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.resolve import SourceOptions

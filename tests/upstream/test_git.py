@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.manifest.model import Git
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.model import Git
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.failures import Unavailable
 from afd_patchkit.upstream.git import Repository

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.resolve import SourceOptions, pin_report
 from tests.upstream.conftest import Open, code, everything
@@ -341,7 +341,7 @@ def test_cache_folder_is_a_file(index: Index, open_acme: Open, tmp_path: Path) -
 PROGRAM = """
 import sys
 from pathlib import Path
-from afd_patchkit.manifest.model import Pin
+from afd_patchkit.model import Pin
 from afd_patchkit.upstream.resolve import SourceOptions, open_upstream
 url, cache, version = sys.argv[1:]
 options = SourceOptions(index_urls=(url,), cache_dir=Path(cache), search_path=())

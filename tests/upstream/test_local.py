@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.resolve import pin_report
 from tests.upstream.conftest import Open, code, everything

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from afd_patchkit.manifest.model import Pin
+from afd_patchkit.model import Pin
 from afd_patchkit.upstream.resolve import SourceOptions, evidence, open_upstream, pin_report
 
 pytestmark = pytest.mark.upstream

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from afd_patchkit.errors import UpstreamError
-from afd_patchkit.manifest.model import Pin
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.model import Pin
 from afd_patchkit.upstream.releases import newer_releases
 from tests.upstream.packages import make_sdist, make_wheel
 

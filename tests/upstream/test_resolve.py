@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from afd_patchkit.errors import EXIT_UPSTREAM, UpstreamError
-from afd_patchkit.manifest.model import Git, Pin
-from afd_patchkit.review.finding import page
+from afd_patchkit.findings.errors import EXIT_UPSTREAM, UpstreamError
+from afd_patchkit.findings.finding import page
+from afd_patchkit.model import Git, Pin
 from afd_patchkit.upstream.base import MemoryUpstream
 from afd_patchkit.upstream.resolve import evidence, evidence_note, pin_report
 from tests.upstream.conftest import Open, everything

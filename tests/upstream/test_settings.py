@@ -7,17 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from afd_patchkit.errors import UpstreamError
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream.base import Artifact
+from afd_patchkit.upstream.options import default_cache_dir
 from afd_patchkit.upstream.resolve import SourceOptions
-from afd_patchkit.upstream.settings import (
-    DEFAULT_INDEX,
-    default_cache_dir,
-    index_settings,
-    pip_config,
-    pip_config_files,
-    redact,
-)
+from afd_patchkit.upstream.settings import DEFAULT_INDEX, index_settings, pip_config, pip_config_files, redact
 from tests.upstream.conftest import Open, code
 from tests.upstream.packages import FILES, digest, make_wheel
 from tests.upstream.server import Index

@@ -10,11 +10,11 @@ import re
 import time
 from typing import Any
 
-from afd_patchkit.errors import PatchkitError
-from afd_patchkit.manifest.model import Pin
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.model import Pin
 from afd_patchkit.source.locate import Symbol, definitions, find_symbol, first_line
+from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream
-from afd_patchkit.upstream.settings import SourceOptions
 
 VERSION = "5.9.0"
 _BLOCK = re.compile(rb"^[ \t]*# Copied from (transformers\.[\w.]+)(?: with (.*))?$", re.MULTILINE)

@@ -124,8 +124,8 @@ os.execv({command!r}[0], {command!r})
 def _symbols(loaded: Any, manifests: Sequence[Any], folder: Path) -> list[str]:
     """The upstream functions of some manifests, each dedented in a file of its own."""
     from afd_patchkit.source.locate import find_symbol, parse_reference
+    from afd_patchkit.upstream.options import SourceOptions
     from afd_patchkit.upstream.resolve import open_upstream
-    from afd_patchkit.upstream.settings import SourceOptions
 
     options = SourceOptions()
     folder.mkdir()
@@ -151,7 +151,7 @@ def scale(_: int) -> None:
     """Cost by number of entries: `regen --full` in this process, a warm `check` as a command."""
     from afd_patchkit.api import load_project
     from afd_patchkit.api import regen as run
-    from afd_patchkit.upstream.settings import SourceOptions
+    from afd_patchkit.upstream.options import SourceOptions
     from tools.bench.synthetic import make_project
 
     print("entries  regen --full  per entry  warm check")

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from afd_patchkit.api import load_project, regen
-from afd_patchkit.rebase.api import upgrade
-from afd_patchkit.rebase.model import EntryResult, UpgradeResult
-from afd_patchkit.upstream.settings import SourceOptions
+from afd_patchkit.upgrade.result import EntryResult, UpgradeResult
+from afd_patchkit.upgrade.upgrading import upgrade
+from afd_patchkit.upstream.options import SourceOptions
 from tools.bench.synthetic import PER_FILE, make_project
 from tools.proof_judge import dedent
 

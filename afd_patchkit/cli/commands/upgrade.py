@@ -1,0 +1,149 @@
+"""`afd-patchkit upgrade`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from afd_patchkit.cli.engine import pin_options, source_options, source_paths
+from afd_patchkit.cli.progress import progress_for
+from afd_patchkit.cli.session import pass_session, reporting_as
+from afd_patchkit.findings.errors import EXIT_USAGE, ManifestError
+from afd_patchkit.reports.upgrade.render import FORMATS
+
+if TYPE_CHECKING:
+    from afd_patchkit.cli.session import Session
+    from afd_patchkit.findings.report import Progress
+    from afd_patchkit.project import Project
+    from afd_patchkit.upgrade.result import UpgradeResult
+    from afd_patchkit.upstream.options import SourceOptions
+
+
+@click.command("upgrade", short_help="Re-apply everything on another release, and say what needs eyes.")
+@pin_options(
+    vllm="Move to this version of vllm (short for --pin vllm=V), to the `latest` one, or to each `newer` one. Repeatable.",
+    vllm_ascend="Move to this version or commit of vllm-ascend. Repeatable.",
+    pins="Move the pin, or the target pin of the distribution, NAME to version or commit V. Repeatable.",
+    multiple=True,
+)
+@click.option("--write", is_flag=True, help="Move pin, lock and modules for what is clean or accepted.")
+@click.option(
+    "--report",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write report.html, report.md, report.json and report.sarif into DIR as well.",
+)
+@source_options
+@reporting_as(*FORMATS)
+@pass_session
+def command(
+    session: Session,
+    vllm: tuple[str, ...],
+    vllm_ascend: tuple[str, ...],
+    pins: Sequence[tuple[str, str]],
+    write: bool,
+    folder: Path | None,
+    sources: Sequence[tuple[str, str]],
+    offline: bool,
+) -> int:
+    """Re-apply every delta on another release, classify what happened, and report.
+
+    Each entry and delta is unchanged, clean, review, conflict, absorbed, moved, missing or retire. Nothing is written
+    without --write; with it, pin, lock and modules move together or not at all.
+
+    With several versions of one pin, a matrix of entries and releases comes first.
+    """
+    from afd_patchkit.upstream.options import SourceOptions
+
+    named = [("vllm", v) for v in vllm] + [("vllm-ascend", v) for v in vllm_ascend] + list(pins)
+    if not named:
+        raise click.UsageError("Say where to: --vllm V, or --pin NAME=V.")
+    if several := sorted({name for name, _ in named} - {named[0][0]}):
+        raise click.UsageError(f"An upgrade moves one pin, not {named[0][0]} and {' and '.join(several)}: one after the other.")
+    if write and len(set(named)) > 1:
+        raise click.UsageError("--write takes one release: the pin can move to one only.")
+    paths = source_paths(sources)
+    project = session.load_project()
+    with progress_for(session) as bars:
+        options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
+        targets = [{name: version} for name, version in expanded(project, named, options)]
+        if write and len(targets) > 1:
+            raise click.UsageError(f"--write takes one release, and {len(targets)} are newer: the pin can move to one only.")
+        results = run_upgrades(project, targets, options, write=write, progress=bars.work if bars else None)
+    if folder is not None:
+        write_reports(session, results, folder, project.marker)
+    return print_upgrade(session, results, project.marker)
+
+
+def expanded(project: Project, named: Sequence[tuple[str, str]], options: SourceOptions) -> list[tuple[str, str]]:
+    """The versions asked for, each once; `latest` and `newer` are what the package index has beyond the pin.
+
+    Raises:
+        PatchkitError: there is no such pin (PK091), or the index cannot be asked.
+    """
+    from afd_patchkit.manifest.load import load_manifests
+    from afd_patchkit.run.pins import overridden
+    from afd_patchkit.upstream.releases import newer_releases
+
+    result: dict[tuple[str, str], None] = {}
+    for name, version in named:
+        if version not in {"latest", "newer"}:
+            result[name, version] = None
+            continue
+        pins = load_manifests(project).pins
+        _, moved = overridden(pins, {name: version})
+        found = next(iter(moved))
+        newer = newer_releases(found, pins.pins[found], options) or [pins.pins[found].version]
+        result |= dict.fromkeys((found, v) for v in (newer if version == "newer" else newer[-1:]))
+    return list(result)
+
+
+def run_upgrades(
+    project: Project,
+    targets: Sequence[Mapping[str, str]],
+    options: SourceOptions,
+    *,
+    write: bool,
+    progress: Progress | None,
+) -> list[UpgradeResult]:
+    """One result per target; one that cannot be had is a result with the findings that say why.
+
+    Raises:
+        ManifestError: manifests or settings are wrong, whatever the release.
+    """
+    from afd_patchkit.reports.upgrade.view import moved_findings
+    from afd_patchkit.upgrade.upgrading import upgrades
+
+    results = upgrades(project, targets, options=options, write=write, progress=progress)
+    for result in results:
+        if result.exit_code == EXIT_USAGE and not result.entries:  # the same whatever the release
+            raise ManifestError.collect(result.findings)
+    return [moved_findings(result, project.root, Path()) for result in results]
+
+
+def write_reports(session: Session, results: Sequence[UpgradeResult], folder: Path, marker: str) -> None:
+    """Write each file of `--report`."""
+    from afd_patchkit.files import write_atomically
+    from afd_patchkit.reports.context import Context
+    from afd_patchkit.reports.upgrade.render import FILES, render_upgrade
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, form in FILES.items():
+        context = Context(session.command, Path(), verbosity=0)
+        write_atomically(folder / name, render_upgrade(results, form, context, marker=marker))
+    session.log(f"written: {', '.join(str(folder / name) for name in FILES)}")
+
+
+def print_upgrade(session: Session, results: Sequence[UpgradeResult], marker: str) -> int:
+    """Print the upgrade in the session's format; the exit code is the most serious one."""
+    from afd_patchkit.reports.upgrade.render import render_upgrade
+    from afd_patchkit.reports.upgrade.view import overall
+
+    session.write(render_upgrade(results, session.format, session.context(), marker=marker))
+    return overall(results)
+
+

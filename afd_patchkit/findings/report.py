@@ -1,0 +1,86 @@
+"""What a run of `regen` or `check` has to say; plain data for the renderers and for scripts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from afd_patchkit.findings.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleReport:
+    """One generated module.
+
+    Attributes:
+        module: path below the generated root, for instance `acme_backport/runner.py`.
+        status: `written`, `unchanged`, `differs` (with `check`), `retired`, `failed`.
+        entries: number of entries generated.
+        deltas: number of deltas applied.
+        upstream_lines: lines of the used upstream symbols.
+        verbatim_lines: those of them that stand unchanged (indentation aside) in the output.
+        lines: lines of the module.
+        files: upstream files read.
+        retired: names of entries whose removal condition holds.
+    """
+
+    module: str
+    status: str
+    entries: int = 0
+    deltas: int = 0
+    upstream_lines: int = 0
+    verbatim_lines: int = 0
+    lines: int = 0
+    files: int = 0
+    retired: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> float | None:
+        """Share of upstream lines kept verbatim, 0 to 1; None for a module without upstream lines."""
+        return self.verbatim_lines / self.upstream_lines if self.upstream_lines else None
+
+
+@dataclass(frozen=True, slots=True)
+class PinReport:
+    """What one pin was read from in this run; `bytes` counts what came over the network."""
+
+    pin: str
+    version: str
+    source: str
+    file: str
+    sha256: str | None
+    files: int
+    bytes: int
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Result of one run."""
+
+    findings: tuple[Finding, ...] = ()
+    modules: tuple[ModuleReport, ...] = ()
+    pins: tuple[PinReport, ...] = ()
+    written: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    seconds: float = 0.0
+    shortcut: bool = False
+    """True when digests proved that nothing had to be regenerated."""
+
+    @property
+    def exit_code(self) -> int:
+        """The most serious exit code of the findings: upstream (3), manifest (2), findings (1), none (0)."""
+        return max((f.exit_code for f in self.findings), default=0)
+
+
+class Progress(Protocol):
+    """What a run tells about its work."""
+
+    def start(self, total: int | None) -> None:
+        """Work on `total` modules or entries begins."""
+
+    def advance(self, n: int) -> None:
+        """`n` more are done."""
+
+    def done(self) -> None:
+        """All are done."""

@@ -1,0 +1,419 @@
+"""What a manifest can say: frozen pydantic models, one class per thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from afd_patchkit.findings.finding import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A scalar that holds Python (a pattern or code), or any other text whose place matters.
+
+    Attributes:
+        text: the text as YAML gives it.
+        position: where its first character stands in the manifest.
+        indent: columns that block-scalar indentation takes away from every line (0 for quoted scalars).
+        columns: for a quoted scalar with escapes, where each character (and the end) of `text` stands, counted in
+            columns from `position`; empty when the text stands in the file as it is.
+    """
+
+    text: str
+    position: Position
+    indent: int = 0
+    columns: tuple[int, ...] = ()
+
+    def at(self, line: int, column: int) -> Position:
+        """The place in the manifest of a 1-based line and column of `text`."""
+        if self.columns:
+            ends = [len(row) + 1 for row in self.text.split("\n")[: line - 1]]
+            index = min(sum(ends) + column - 1, len(self.columns) - 1)
+            return Position(self.position.file, self.position.line, self.position.column + self.columns[index])
+        first = line == 1
+        return Position(
+            self.position.file,
+            self.position.line + line - 1,
+            (self.position.column if first else self.indent + 1) + column - 1,
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Accept what the loader makes; in JSON Schema it is a string."""
+        return core_schema.json_or_python_schema(
+            python_schema=core_schema.is_instance_schema(cls),
+            json_schema=core_schema.str_schema(),
+        )
+
+
+What = Literal[
+    "symbol", "name", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression",
+    "targets", "clause", "head", "parameter", "member", "version",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """What the text of a field is, as `Annotated` metadata.
+
+    It decides which YAML scalars may hold the text (plain ones only for `symbol`, `name` and `imports`, which have
+    nothing that YAML could misread) and as which Python it must parse. `with` is decided by the delta's operation.
+    """
+
+    what: What
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Leave a mark in the JSON Schema for `manifest.schema` to spell out."""
+        return {**handler(schema), "holds": self.what}
+
+
+SymbolCode = Annotated[Code, Holds("symbol")]
+NameCode = Annotated[Code, Holds("name")]
+ImportsCode = Annotated[Code, Holds("imports")]
+PatternCode = Annotated[Code, Holds("pattern")]
+"""A pattern of statements."""
+ExpressionPatternCode = Annotated[Code, Holds("expression pattern")]
+AnyPatternCode = Annotated[Code, Holds("any pattern")]
+"""A pattern of an expression or of statements."""
+StatementsCode = Annotated[Code, Holds("statements")]
+WithCode = Annotated[Code, Holds("with")]
+ExpressionCode = Annotated[Code, Holds("expression")]
+TargetsCode = Annotated[Code, Holds("targets")]
+ClauseCode = Annotated[Code, Holds("clause")]
+HeadCode = Annotated[Code, Holds("head")]
+ParameterCode = Annotated[Code, Holds("parameter")]
+MemberCode = Annotated[Code, Holds("member")]
+
+
+class Model(BaseModel):
+    """Base of all manifest models: frozen, no unknown keys, no coercion."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True, populate_by_name=True
+    )
+    where: Position = Field(
+        default=Position("<memory>"), exclude=True, repr=False, json_schema_extra={"internal": True}
+    )
+
+
+# ---- operations -----------------------------------------------------------------------------------------------
+
+
+class Range(Model):
+    """A run of sibling statements, from the one that matches `from` to the one that matches `to`."""
+
+    from_: PatternCode = Field(alias="from", description="pattern of the first statement")
+    to: PatternCode = Field(description="pattern of the last statement, a sibling of the first")
+
+
+Pattern = Union[PatternCode, Range]
+
+
+class Take(Model):
+    """Text of another pin's symbol, used as inserted code (tracked, not pasted)."""
+
+    pin: str = Field(description="the pin to take from")
+    symbol: SymbolCode = Field(description="package.module:Qual.name")
+    from_: PatternCode | None = Field(
+        default=None, alias="from", description="first statement; the body's first when absent"
+    )
+    to: PatternCode | None = Field(default=None, description="last statement; `from`'s own statement when absent")
+    rename: dict[str, ExpressionCode] = Field(
+        default_factory=dict, description="names in the taken text that mean something else here"
+    )
+    deltas: tuple[Delta, ...] = Field(default=(), description="changes inside the taken text")
+
+
+class TakeBody(Model):
+    """`with:` or `insert:` given as `take:`."""
+
+    take: Take = Field(description="use text of another pin's symbol")
+
+
+Body = Union[StatementsCode, TakeBody]
+With = Union[WithCode, TakeBody]
+
+
+class ClauseOf(Model):
+    """One clause of a compound statement, to narrow a search: `{of: P, clause: "else"}`."""
+
+    of: PatternCode = Field(description="pattern of the compound statement")
+    clause: HeadCode = Field(description="head of its clause: `elif c`, `else`, `except E`, `finally`, `case p`")
+
+
+Within = Union[PatternCode, ClauseOf]
+
+
+class CallChange(Model):
+    """What `call:` changes; everything it does not name stays upstream's."""
+
+    match: AnyPatternCode = Field(description="a call expression, or a statement whose value is the call")
+    callee: NameCode | None = Field(default=None, description="what is called instead")
+    set: dict[Union[str, int], ExpressionCode] = Field(
+        default_factory=dict, description="keyword or position (from 0): new value"
+    )
+    drop: tuple[Union[str, int], ...] = Field(default=(), description="keywords and positions (from 0) to leave out")
+    targets: TargetsCode | None = Field(default=None, description="new assignment targets of the statement")
+
+
+class ClauseChange(Model):
+    """Add, put first, replace or remove one clause of `of`. A head is `elif c`, `else`, `except E`, `finally`, `case p`."""
+
+    of: PatternCode = Field(description="pattern of the compound statement")
+    add: ClauseCode | None = Field(default=None, description="clause to add where its kind belongs")
+    first: ClauseCode | None = Field(default=None, description="clause to put first; an upstream `if` becomes `elif`")
+    replace: HeadCode | None = Field(
+        default=None, description="head of the clause to replace; `with` is the new clause"
+    )
+    remove: HeadCode | None = Field(default=None, description="head of the clause to remove")
+
+
+class ParameterChange(Model):
+    """One declared change of the parameter list."""
+
+    add: ParameterCode | None = Field(default=None, description='a parameter as in a `def`: "rank: int = 0"')
+    replace: str | None = Field(default=None, description="name of the parameter to replace; `with` is the new one")
+    remove: str | None = Field(default=None, description="name of the parameter to remove")
+    before: str | None = Field(default=None, description="with `add`: the parameter that it goes before")
+    after: str | None = Field(default=None, description="with `add`: the parameter that it goes after")
+    kind: Literal["keyword-only"] | None = Field(
+        default=None, description="with `add`: behind `*`, which is added if missing"
+    )
+
+
+class DecoratorChange(Model):
+    """One declared change of the decorators; patterns are decorator expressions without the `@`."""
+
+    add: ExpressionCode | None = Field(default=None, description="the new decorator; outermost unless placed")
+    replace: ExpressionPatternCode | None = Field(
+        default=None, description="the decorator to replace; `with` is the new one"
+    )
+    remove: ExpressionPatternCode | None = Field(default=None, description="the decorator to remove")
+    before: ExpressionPatternCode | None = Field(
+        default=None, description="with `add`: the decorator that it goes above"
+    )
+    after: ExpressionPatternCode | None = Field(
+        default=None, description="with `add`: the decorator that it goes below"
+    )
+
+
+class MemberChange(Model):
+    """One declared change of a class: methods and nested classes for `member`, fields for `field`."""
+
+    add: MemberCode | None = Field(default=None, description="the new member or field, as in a class body")
+    replace: str | None = Field(default=None, description="name of the member to replace; `with` is the new one")
+    remove: str | None = Field(default=None, description="name of the member to remove")
+    before: str | None = Field(default=None, description="with `add`: the member that it goes before")
+    after: str | None = Field(default=None, description="with `add`: the member that it goes after")
+
+
+OPERATIONS = (
+    "insert", "replace", "remove", "expr", "call", "clause", "parameter", "returns", "decorator", "member", "field", "rebind",
+)  # fmt: skip
+
+
+class Delta(Model):
+    """One named change: exactly one operation and what that operation takes."""
+
+    name: str = Field(description="unique in the entry; it stands in the fences of the generated code")
+    reason: str | None = Field(default=None, description="why, when the name does not say it")
+    frozen: str | None = Field(default=None, description="why it is right that this delta repeats upstream text")
+
+    insert: Body | None = Field(default=None, description="statements to add; with `before`, `after` or `at`")
+    replace: Pattern | None = Field(default=None, description="statements to replace by `with`")
+    remove: Pattern | None = Field(default=None, description="statements to drop")
+    expr: ExpressionPatternCode | None = Field(default=None, description="expression to replace by `with`")
+    call: CallChange | None = Field(default=None, description="change one call, keep its other arguments")
+    clause: ClauseChange | None = Field(default=None, description="change the clauses of a compound statement")
+    parameter: ParameterChange | None = Field(default=None, description="declared change of the parameters")
+    returns: ExpressionCode | None = Field(default=None, description='new return annotation; "none" removes it')
+    decorator: DecoratorChange | None = Field(default=None, description="declared change of the decorators")
+    member: MemberChange | None = Field(default=None, description="declared change of a class's methods")
+    field: MemberChange | None = Field(default=None, description="declared change of a class's fields")
+    rebind: dict[str, ExpressionCode] | None = Field(
+        default=None, min_length=1, description="free name of the body: what it means here"
+    )
+
+    with_: With | None = Field(
+        default=None, alias="with", description="the new code; `__upstream__` stands for what it replaces"
+    )
+    before: PatternCode | None = Field(default=None, description="with `insert`: the statement that follows")
+    after: PatternCode | None = Field(default=None, description="with `insert`: the statement that precedes")
+    at: Literal["start", "end"] | None = Field(
+        default=None, description="with `insert`: start (after the docstring) or end of the body"
+    )
+    parts: dict[str, AnyPatternCode] = Field(
+        default_factory=dict, description="with `replace`: pieces of the replaced text, for use as `__name__` in `with`"
+    )
+    within: Within | None = Field(default=None, description="search only inside this statement or clause")
+    next_to: PatternCode | None = Field(default=None, description="only the match beside this statement")
+    nth: int | None = Field(default=None, ge=1, description="1-based: which of several matches")
+    count: int = Field(default=1, ge=1, description="how many matches there must be; each is changed")
+    deltas: tuple[Delta, ...] = Field(
+        default=(), description="with `replace` that keeps `__upstream__`: changes inside what it wraps"
+    )
+
+    @property
+    def operation(self) -> str:
+        """The name of its one operation."""
+        return next(op for op in OPERATIONS if getattr(self, op) is not None)
+
+
+# ---- probes ---------------------------------------------------------------------------------------------------
+
+
+class InPattern(Model):
+    """A pattern inside a symbol."""
+
+    in_: SymbolCode = Field(alias="in", description="package.module:Qual.name")
+    pattern: AnyPatternCode = Field(description="what is looked for in it")
+
+
+class Probe(Model):
+    """One static test on the target, exactly one key."""
+
+    defines: SymbolCode | None = Field(default=None, description="the target has this symbol")
+    missing: SymbolCode | None = Field(default=None, description="the target has no such symbol")
+    contains: InPattern | None = Field(default=None, description="the symbol holds the pattern")
+    absent: InPattern | None = Field(default=None, description="the symbol does not hold the pattern")
+    any: tuple[Probe, ...] | None = Field(default=None, min_length=1, description="one of these holds")
+    all: tuple[Probe, ...] | None = Field(default=None, min_length=1, description="each of these holds")
+
+
+# ---- entries --------------------------------------------------------------------------------------------------
+
+Kind = Literal["copy", "backport", "delegate", "owned"]
+
+
+class Entry(Model):
+    """One symbol in a manifest."""
+
+    symbol: SymbolCode | None = Field(default=None, description="upstream's package.module:Qual.name")
+    name: str | None = Field(
+        default=None, description="name in the generated module; the symbol's last part by default"
+    )
+    kind: Kind = Field(
+        default="copy",
+        description="copy (from the target pin), backport (from a donor pin), delegate (upstream's signature, own "
+        "body), owned (our code)",
+    )
+    pin: str | None = Field(default=None, description="the manifest's pin by default")
+    branch: Union[int, str, None] = Field(
+        default=None, description="which definition, when there are several: its number or a text of its condition"
+    )
+    reason: str = Field(description="why the copy is needed")
+    functionality: str | None = Field(default=None, description="what the patch does")
+    forwarded: str | None = Field(default=None, description="where this went upstream, or not-needed")
+    remove_when: tuple[Probe, ...] = Field(default=(), description="any of these holds on the target: retire")
+    removal: str | None = Field(default=None, description="prose beside the probes")
+    late: Union[bool, tuple[str, ...]] = Field(
+        default=False, description="look these names up at call time (true: all)"
+    )
+    share: bool = Field(
+        default=False, description="the same symbol is generated more than once; every entry of it must say so"
+    )
+    depends_on: tuple[str, ...] = Field(
+        default=(), description="entries reviewed together with this one: name, or module.py::name"
+    )
+    deltas: tuple[Delta, ...] = Field(default=(), description="what is changed, in order")
+    # delegate
+    body: StatementsCode | None = Field(default=None, description="delegate: the body")
+    via: Literal["super", "original"] | None = Field(
+        default=None, description="delegate: how the body reaches upstream's function"
+    )
+    # owned
+    part: str | None = Field(default=None, description="owned: a .py file below the manifest's folder")
+    watch: tuple[SymbolCode, ...] = Field(
+        default=(), description="owned: upstream symbols that it mirrors; a change there is a review"
+    )
+
+    @property
+    def generated_name(self) -> str | None:
+        """Its name in the generated module; None for an owned part that is taken whole."""
+        if self.name is not None or self.symbol is None:
+            return self.name
+        return self.symbol.text.rpartition(":")[2].rpartition(".")[2]
+
+
+class ClassGroup(Model):
+    """A generated class that collects entries as its members."""
+
+    name: str = Field(description="name of the class")
+    bases: tuple[NameCode, ...] = Field(default=(), description="base classes")
+    doc: str | None = Field(default=None, description="its docstring")
+    decorators: tuple[ExpressionCode, ...] = Field(default=(), description="decorators, outermost first")
+    members: tuple[Entry, ...] = Field(min_length=1, description="its methods")
+
+
+class GroupEntry(Model):
+    """`class:` item of `entries`."""
+
+    class_: ClassGroup = Field(alias="class", description="a generated class")
+
+
+class Manifest(Model):
+    """One generated module."""
+
+    schema_: Literal[1] = Field(alias="schema", description="version of the manifest format")
+    module: str = Field(description="path below the generated package root, for instance acme_backport/runner.py")
+    summary: str = Field(description="what the module is; its docstring")
+    pin: str | None = Field(default=None, description="default pin of the entries")
+    imports: tuple[ImportsCode, ...] = Field(default=(), description="import statements that deltas need")
+    remove_when: tuple[Probe, ...] = Field(default=(), description="for entries without their own")
+    entries: tuple[Union[Entry, GroupEntry], ...] = Field(min_length=1, description="what the module holds, in order")
+
+    @property
+    def path(self) -> str:
+        """The manifest file, as the user would type it."""
+        return self.where.file
+
+    def all_entries(self) -> Iterator[tuple[Entry, ClassGroup | None]]:
+        """Every entry in order, members of class groups with their group."""
+        for item in self.entries:
+            if isinstance(item, GroupEntry):
+                for member in item.class_.members:
+                    yield member, item.class_
+            else:
+                yield item, None
+
+
+class Git(Model):
+    """A git repository at one commit."""
+
+    url: str = Field(description="what `git clone` takes")
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$", description="40 hex digits")]
+    subdirectory: str | None = Field(default=None, description="where the project is in the repository")
+
+
+class Pin(Model):
+    """One upstream distribution at one exact identity."""
+
+    distribution: str = Field(description="name on the package index")
+    version: Annotated[str, Holds("version")] = Field(description="exact version, a quoted string")
+    role: Literal["target", "donor"] = Field(
+        default="target", description="target: the ABI to run on; donor: a release to take features from"
+    )
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = Field(
+        default=None, description="upstream's commit, 40 hex digits; evidence, not identity"
+    )
+    git: Git | None = Field(default=None, description="where to read it when the index does not have it")
+    packages: tuple[str, ...] = Field(default=(), description="import packages it provides; from the name when empty")
+
+
+class Pins(Model):
+    """`pins.yaml`."""
+
+    schema_: Literal[1] = Field(alias="schema", description="version of the format")
+    pins: dict[str, Pin] = Field(description="name of the pin: its identity")
+
+
+for _model in (Take, TakeBody, Delta, Probe, Entry, ClassGroup, GroupEntry, Manifest):
+    _model.model_rebuild()

@@ -1,0 +1,265 @@
+"""Which modules hold a symbol by name: they keep the old object when only the symbol's own module is patched."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.finding import Finding, Position
+from afd_patchkit.source.text import parse_quietly
+from afd_patchkit.upstream.base import Upstream, module_table
+from afd_patchkit.upstream.cache import Store
+
+Kind = Literal["name", "star", "local", "typing"]
+
+MEANINGS: dict[Kind, str] = {
+    "name": "holds the object from import on",
+    "star": "holds what the star brings: see `__all__` there",
+    "local": "imports it at each call: sees a patched module",
+    "typing": "for type checkers only",
+}
+
+_FORMAT = "2"
+_STAR = re.compile(rb"\bimport[\s\\]*\*")
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """One import of a symbol by name.
+
+    Attributes:
+        module: the importing module.
+        name: the name that it has there; `Class.name` where the import stands in the body of a class.
+        kind: how it is held, one of `MEANINGS`.
+        source: the module that is imported from: the symbol's own, or one that passes it on.
+        place: where the import stands.
+        pin: the pin whose distribution has the module.
+    """
+
+    module: str
+    name: str
+    kind: Kind
+    source: str
+    place: Position
+    pin: str
+
+    @property
+    def static(self) -> bool:
+        """Whether the module keeps the object that it found when it was imported."""
+        return self.kind in {"name", "star"}
+
+
+@dataclass(frozen=True)
+class Aliases:
+    """Who holds one symbol by name.
+
+    Attributes:
+        symbol: `package.module:name`, of a member its class, since that is what is imported.
+        found: every import of it, in order of module and line.
+        known: whether a distribution that was searched has the symbol's module.
+        unreadable: files that may hold it, but that this Python cannot parse.
+        problems: why a distribution could not be searched.
+    """
+
+    symbol: str
+    found: tuple[Alias, ...]
+    known: bool
+    unreadable: tuple[str, ...] = ()
+    problems: tuple[Finding, ...] = ()
+
+    def left_out(self, rebound: Collection[str]) -> list[Alias]:
+        """The aliases that keep the old object although the modules in `rebound` are given the new one."""
+        return [alias for alias in self.found if alias.static and alias.module not in rebound]
+
+    def stale(self, rebound: Collection[str]) -> list[str]:
+        """The modules in `rebound` that do not hold the symbol: what is set there is never read."""
+        holders = {self.symbol.partition(":")[0], *(alias.module for alias in self.found if alias.static)}
+        return [module for module in dict.fromkeys(rebound) if module not in holders]
+
+
+class Scanner:
+    """Several distributions, searched as one: what one of them passes on, another may import.
+
+    Nothing is read when the store has the answer; a file is parsed once, and only when it may matter.
+
+    Args:
+        distributions: upstreams, each with its import packages; files outside of those are not searched. Of two
+            files with the same path the first counts.
+        store: keeps answers by the identities of what was searched.
+    """
+
+    def __init__(self, distributions: Iterable[tuple[Upstream, Collection[str]]], store: Store | None = None) -> None:
+        self._distributions = tuple(distributions)
+        self._store = store
+
+    def aliases(self, module: str, name: str) -> Aliases:
+        """Every import of `module:name` by name, also through modules that pass it on; of `Class.method` that of the class."""
+        symbol = f"{module}:{name.partition('.')[0]}"
+        key = self._key(symbol)
+        kept = self._store.document(*key) if key and self._store is not None else None
+        if kept is not None:
+            return self._restored(symbol, kept)
+        found = self._files.aliases(symbol)
+        if key and self._store is not None and not found.problems:
+            self._store.put_document(self._plain(found), *key)
+        return found
+
+    @cached_property
+    def _files(self) -> _Files:
+        return _Files(self._distributions)
+
+    # ---- answers that are kept ----------------------------------------------------------------------------------
+
+    def _key(self, symbol: str) -> tuple[str, ...]:
+        """Where the store keeps the answer; nowhere if what is searched may change under its name."""
+        parts = [_identity(upstream) for upstream, _ in self._distributions]
+        if not all(parts):
+            return ()
+        packages = [",".join(sorted(packages)) for _, packages in self._distributions]
+        # what can be parsed depends on the Python
+        python = ".".join(map(str, sys.version_info[:2]))
+        return "aliases", _FORMAT, python, "\n".join((*parts, *packages)), symbol
+
+    def _plain(self, answer: Aliases) -> dict[str, Any]:
+        pins = [upstream.pin for upstream, _ in self._distributions]
+        rows = [
+            [a.module, a.name, a.kind, a.source, a.place.file, a.place.line, pins.index(a.pin)] for a in answer.found
+        ]
+        return {"found": rows, "known": answer.known, "unreadable": answer.unreadable}
+
+    def _restored(self, symbol: str, kept: dict[str, Any]) -> Aliases:
+        found = (
+            Alias(module, name, kind, source, Position(file, line), self._distributions[pin][0].pin)
+            for module, name, kind, source, file, line, pin in kept["found"]
+        )
+        return Aliases(symbol, tuple(found), kept["known"], tuple(kept["unreadable"]))
+
+
+def _identity(upstream: Upstream) -> str:
+    artifact = upstream.artifact
+    return artifact.sha256 or (f"git {artifact.file}" if artifact.source == "git" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    source: str
+    original: str
+    alias: Alias
+
+
+class _Files:
+    """The Python files of the distributions."""
+
+    def __init__(self, distributions: Sequence[tuple[Upstream, Collection[str]]]) -> None:
+        self.problems: list[Finding] = []
+        self.unreadable: set[str] = set()
+        self._data: dict[str, tuple[bytes, str]] = {}
+        for upstream, packages in distributions:
+            folders = tuple(f"{package.replace('.', '/')}{end}" for package in packages for end in ("/", ".py"))
+            try:
+                for path, data in upstream.package_files():
+                    if path.startswith(folders):
+                        self._data.setdefault(path, (data, upstream.pin))
+            except PatchkitError as error:
+                self.problems += error.findings
+        self._modules = module_table(self._data)
+        self._stars = {path for path in self._modules.values() if _STAR.search(self._data[path][0])}
+        self._imports: dict[str, tuple[_Import, ...]] = {}
+
+    def aliases(self, symbol: str) -> Aliases:
+        module, _, name = symbol.partition(":")
+        result: dict[Alias, None] = {}
+        read: set[str] = set()
+        holders = new = {(module, name)}
+        while new:
+            paths = self._mentioning({wanted for _, wanted in new})
+            read |= paths
+            for path in sorted(paths):
+                for item in self._imports_of(path):
+                    for source, wanted in sorted(new):
+                        if item.source == source and item.original in {wanted, "*"}:
+                            star = item.original == "*"
+                            alias = replace(item.alias, name=wanted) if star else item.alias
+                            if (alias.module, alias.name) != (module, name):
+                                result[alias] = None
+            new = {(a.module, a.name) for a in result if a.static and "." not in a.name} - holders
+            holders = holders | new
+        found = sorted(result, key=lambda a: (a.module, a.place.line, a.name, a.source))
+        unreadable = tuple(sorted(read & self.unreadable))
+        return Aliases(symbol, tuple(found), module in self._modules, unreadable, tuple(self.problems))
+
+    def _mentioning(self, names: Collection[str]) -> set[str]:
+        """The files that hold one of the names, or a star import."""
+        words = [name.encode() for name in sorted(names)]
+        shape = re.compile(rb"\b(?:" + b"|".join(map(re.escape, words)) + rb")\b")
+        found = set(self._stars)
+        for path in self._modules.values():
+            data = self._data[path][0]
+            if any(word in data for word in words) and shape.search(data):  # the first test is much the faster one
+                found.add(path)
+        return found
+
+    def _imports_of(self, path: str) -> tuple[_Import, ...]:
+        if path not in self._imports:
+            self._imports[path] = tuple(self._parsed(path))
+        return self._imports[path]
+
+    def _parsed(self, path: str) -> Iterator[_Import]:
+        data, pin = self._data[path]
+        try:
+            tree = parse_quietly(data)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            self.unreadable.add(path)
+            return
+        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        package = module if path.endswith("/__init__.py") else module.rpartition(".")[0]
+        for node, kind, scope in _statements(tree.body, "name", ""):
+            source = _absolute(node, package)
+            for item in node.names:
+                star = item.name == "*"
+                name = f"{scope}{item.asname or item.name}"
+                held: Kind = "star" if star and kind == "name" else kind
+                yield _Import(source, item.name, Alias(module, name, held, source, Position(path, item.lineno), pin))
+
+
+def _statements(body: Iterable[ast.stmt], kind: Kind, scope: str) -> Iterator[tuple[ast.ImportFrom, Kind, str]]:
+    for node in body:
+        if isinstance(node, ast.ImportFrom):
+            yield node, kind, scope
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from _statements(node.body, "local", "")
+        elif isinstance(node, ast.ClassDef):
+            yield from _statements(node.body, kind, f"{scope}{node.name}." if kind != "local" else "")
+        elif isinstance(node, ast.If):
+            positive, negative = _type_checking(node.test)
+            yield from _statements(node.body, "typing" if positive else kind, scope)
+            yield from _statements(node.orelse, "typing" if negative else kind, scope)
+        else:
+            for part in ("body", "orelse", "finalbody"):
+                yield from _statements(getattr(node, part, ()), kind, scope)
+            for clause in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                yield from _statements(clause.body, kind, scope)
+
+
+def _type_checking(test: ast.expr) -> tuple[bool, bool]:
+    """Whether only type checkers see the body of an `if`, or its `else`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _type_checking(test.operand)[::-1]
+    name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
+    return name == "TYPE_CHECKING", False
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    """The module that a `from` statement names; one that climbs too far names none."""
+    own = node.module or ""
+    if not node.level:
+        return own
+    parts = package.split(".") if package else []
+    keep = len(parts) - node.level + 1
+    return ".".join([*parts[:keep], *([own] if own else [])]) if keep > 0 else ""

@@ -1,0 +1,213 @@
+"""`docs/inventory.md`: every patch with its upstream symbol, deltas, reason, guard, removal condition and place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.project import Project
+
+if TYPE_CHECKING:
+    from afd_patchkit.manifest.load import Loaded
+    from afd_patchkit.model import ClassGroup, Delta, Entry, Manifest, Pin, Pins
+
+FILE = "docs/inventory.md"
+_SEAL = re.compile(r"<!-- inputs ([0-9a-f]{16}) text ([0-9a-f]{16}) -->\n\Z")
+
+
+def path_of(project: Project) -> Path:
+    """Where the inventory is; it is checked where it is there."""
+    return project.root / FILE
+
+
+def stale(project: Project, inputs: Mapping[str, str]) -> list[Finding]:
+    """The finding for an inventory that is not what the manifests say; none where there is no inventory.
+
+    Cheap as long as no manifest has changed since it was written: then its own digests prove it.
+
+    Args:
+        project: the project.
+        inputs: digests of the input files, as `current_inputs` gives them.
+    """
+    path = path_of(project)
+    try:
+        text = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [_finding(project, f"the inventory cannot be read: {error.strerror}", 0)]
+    body, seal = _parted(text)
+    if seal == (_digest(inputs), _sha(body)):
+        return []
+    from afd_patchkit.manifest.load import load_manifests
+
+    try:
+        wanted = render(project, load_manifests(project))
+    except PatchkitError:
+        return []  # the manifests are broken: that is told already
+    if body == wanted:
+        return []
+    pairs = zip(body.split("\n"), wanted.split("\n"), strict=False)
+    line = next((n for n, (found, expected) in enumerate(pairs, 1) if found != expected), 0)
+    return [_finding(project, "the inventory is not what the manifests say", line)]
+
+
+def sealed(body: str, inputs: Mapping[str, str]) -> str:
+    """The inventory with the line that proves it."""
+    return f"{body}<!-- inputs {_digest(inputs)} text {_sha(body)} -->\n"
+
+
+def _parted(text: str) -> tuple[str, tuple[str, str] | None]:
+    match = _SEAL.search(text)
+    return (text[: match.start()], (match[1], match[2])) if match else (text, None)
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _digest(inputs: Mapping[str, str]) -> str:
+    from afd_patchkit.version import __version__
+
+    return _sha("\n".join([__version__, *(f"{name} {inputs[name]}" for name in sorted(inputs))]))
+
+
+def _finding(project: Project, message: str, line: int) -> Finding:
+    return finding(
+        "PK113",
+        message,
+        generated=Position(project.shown(path_of(project)), line),
+        help="Run `afd-patchkit inventory` and commit the file; delete it if the project does without.",
+    )
+
+
+# ---- the text -----------------------------------------------------------------------------------------------------
+
+
+def render(project: Project, loaded: Loaded, path: Path | None = None) -> str:
+    """The inventory, without the line that proves it."""
+    from afd_patchkit.reports.layout import plural
+    from afd_patchkit.reports.markdown import code
+
+    folder = (path or path_of(project)).parent
+    entries = [(manifest, entry, group) for manifest in loaded.manifests for entry, group in manifest.all_entries()]
+    deltas = sum(_count(entry.deltas) for _, entry, _ in entries)
+    amount = f"{plural(len(entries), 'entry', 'entries')} with {plural(deltas, 'delta')} in {plural(len(loaded.manifests), 'module')}"
+    lines = [
+        "# Inventory of patches",
+        "",
+        "<!-- Written by `afd-patchkit inventory` from the manifests; do not edit. -->",
+        "",
+        f"{amount}. What is patched, why, on what it depends, and when it can go.",
+        "",
+        "| pin | distribution | identity | role |",
+        "|---|---|---|---|",
+        *(f"| {code(name)} | {code(pin.distribution)} | {_identity(pin)} | {pin.role} |" for name, pin in loaded.pins.pins.items()),
+        "",
+        "| installed where | upstream symbol | kind | deltas |",
+        "|---|---|---|---:|",
+    ]
+    for manifest, entry, group in entries:
+        symbol = code(entry.symbol.text.strip()) if entry.symbol else "-"
+        lines.append(f"| {code(_installed(project, manifest, entry, group))} | {symbol} | {entry.kind} | {_count(entry.deltas)} |")
+    for manifest in loaded.manifests:
+        lines += ["", *_module(project, manifest, loaded.pins, folder)]
+    return "\n".join(lines) + "\n\n"
+
+
+def _module(project: Project, manifest: Manifest, pins: Pins, folder: Path) -> Iterator[str]:
+    from afd_patchkit.reports.markdown import code, escape
+
+    yield f"## {code(manifest.module)}"
+    yield ""
+    place = Path(os.path.relpath(project.root / manifest.path, folder)).as_posix()
+    yield f"{escape(manifest.summary)} Manifest: [{escape(manifest.path)}](<{place}>)."
+    for entry, group in manifest.all_entries():
+        yield ""
+        yield from _entry(project, manifest, entry, group, pins)
+
+
+def _entry(project: Project, manifest: Manifest, entry: Entry, group: ClassGroup | None, pins: Pins) -> Iterator[str]:
+    from afd_patchkit.queries.entries import probe_text
+    from afd_patchkit.reports.markdown import code, escape
+
+    name = entry.generated_name or entry.part or "?"
+    yield f"### {code(f'{group.name}.{name}' if group else name)}"
+    yield ""
+    if entry.symbol is not None:
+        yield f"- Upstream symbol: {code(entry.symbol.text.strip())} ({entry.kind})"
+    else:
+        yield f"- Upstream symbol: none, our own code in {code(entry.part or '?')}"
+    for watched in entry.watch:
+        yield f"- Mirrors: {code(watched.text.strip())}"
+    yield f"- Reason: {escape(entry.reason)}"
+    if entry.functionality:
+        yield f"- Does: {escape(entry.functionality)}"
+    if entry.forwarded:
+        yield f"- Forwarded: {escape(entry.forwarded)}"
+    yield f"- Guard: {_guard(entry.pin or manifest.pin, pins)}"
+    conditions = [escape(probe_text(probe)) for probe in entry.remove_when or manifest.remove_when]
+    conditions += [escape(entry.removal)] if entry.removal else []
+    yield f"- Removal: {'; or '.join(conditions) or 'no condition'}"
+    yield f"- Installed where: {code(_installed(project, manifest, entry, group))}"
+    if entry.deltas:
+        yield "- Deltas:"
+        yield from _deltas(entry.deltas, "  ")
+    elif entry.kind in {"copy", "backport"}:
+        yield "- Deltas: none, upstream verbatim"
+
+
+def _deltas(deltas: Sequence[Delta], indent: str) -> Iterator[str]:
+    from afd_patchkit.reports.markdown import code, escape
+
+    for delta in deltas:
+        reason = f": {escape(delta.reason)}" if delta.reason else ""
+        yield f"{indent}- {escape(delta.name)} ({code(delta.operation)}){reason}"
+        yield from _deltas(_nested(delta), indent + "  ")
+
+
+def _nested(delta: Delta) -> tuple[Delta, ...]:
+    """The deltas inside a delta: of what it wraps, and of what it takes from elsewhere."""
+    from afd_patchkit.model import TakeBody
+
+    taken = [body.take.deltas for body in (delta.insert, delta.with_) if isinstance(body, TakeBody)]
+    return delta.deltas + tuple(inner for deltas in taken for inner in deltas)
+
+
+def _count(deltas: Sequence[Delta]) -> int:
+    return sum(1 + _count(_nested(delta)) for delta in deltas)
+
+
+def _installed(project: Project, manifest: Manifest, entry: Entry, group: ClassGroup | None) -> str:
+    """`package.module:Qual.name` of what is generated."""
+    module = manifest.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    name = entry.generated_name
+    inner = f"{group.name}.{name}" if group and name else name or (group.name if group else "")
+    return f"{project.package}.{module}" + (f":{inner}" if inner else "")
+
+
+def _identity(pin: Pin) -> str:
+    from afd_patchkit.reports.markdown import code
+
+    commit = pin.git.commit if pin.git else pin.commit
+    return code(pin.version) + (f" (commit {code(commit[:10])})" if commit else "")
+
+
+def _guard(name: str | None, pins: Pins) -> str:
+    """On which release the patch may run, and from which its text is."""
+    from afd_patchkit.reports.markdown import code
+
+    pin = pins.pins.get(name) if name else None
+    if pin is None:
+        return "none: it depends on no upstream"
+    if pin.role == "target":
+        return f"{code(pin.distribution)} {_identity(pin)} only; the lock holds the digests"
+    targets = [p for p in pins.pins.values() if p.role == "target" and p.distribution == pin.distribution]
+    on = f"{code(targets[0].distribution)} {_identity(targets[0])} only" if targets else "no target pin"
+    return f"{on}; text of {_identity(pin)}; the lock holds the digests"

@@ -1,0 +1,204 @@
+"""`--write`: pin, manifests, acceptances, lock and modules move together, or not at all.
+
+The generated folder is exchanged in one step, and carries a journal of the input files that go with it. A kill before the
+exchange leaves the old state. Behind it, the journal is worked off; whoever comes next ends what a kill left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from afd_patchkit.assemble.workspace import Workspace
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.finding import Finding, Position, Severity, finding
+from afd_patchkit.manifest.load import parse_manifest, parse_pins
+from afd_patchkit.model import Manifest, Pin, Pins
+from afd_patchkit.project import Project
+from afd_patchkit.run.lock import JOURNAL, current_inputs, digest
+from afd_patchkit.run.locking import build_lock
+from afd_patchkit.run.modules import generate_modules
+from afd_patchkit.run.pins import Opener
+from afd_patchkit.run.writing import write_generated
+from afd_patchkit.upgrade.result import EntryResult
+from afd_patchkit.upgrade.yaml_edit import ScalarEdit, edit_scalars, find_scalar, remove_key
+
+
+def new_pins(project: Project, name: str, pin: Pin) -> bytes:
+    """`pins.yaml` with one pin moved; everything else stays byte for byte.
+
+    Raises:
+        PatchkitError: the file cannot be edited that way (PK549).
+    """
+    shown = project.shown(project.pins)
+    data = project.pins.read_bytes()
+    base = ("pins", name)
+    paths: list[tuple[tuple[str, ...], str]] = [((*base, "version"), pin.version)]
+    if pin.git is not None:
+        paths.append(((*base, "git", "commit"), pin.git.commit))
+    edits = []
+    for path, value in paths:
+        found = find_scalar(data, path)
+        if found is not None and found.old != value:
+            edits.append(replace(found, new=value))
+    out = edit_scalars(data, edits, shown) if edits else data
+    if pin.commit is None:
+        out = remove_key(out, (*base, "commit"), shown)
+    if pin.git is None:
+        out = remove_key(out, (*base, "git"), shown)
+    if parse_pins(out, shown).pins[name].model_dump() != pin.model_dump():
+        raise PatchkitError(
+            finding("PK549", f"{shown} cannot be edited by the tool", manifest=Position(shown), help="Move the pin by hand.")
+        )
+    return out
+
+
+def new_manifests(project: Project, edits: Mapping[str, Sequence[ScalarEdit]]) -> dict[str, bytes]:
+    """Manifests with accepted changes, by path."""
+    return {name: edit_scalars((project.root / name).read_bytes(), found, name) for name, found in edits.items()}
+
+
+def accepted_edits(entries: Sequence[EntryResult]) -> dict[str, list[ScalarEdit]]:
+    """What acceptances change in manifests: proposed anchors and symbols that moved."""
+    edits: dict[str, list[ScalarEdit]] = {}
+    for result in entries:
+        for delta in result.deltas:
+            if delta.accepted and delta.status == "conflict" and delta.proposal is not None:
+                item = delta.proposal
+                edits.setdefault(item.where.file, []).append(ScalarEdit(item.where, item.old, item.new))
+        moved = next((f for f in result.reasons if f.code == "PK539"), None)
+        if moved is not None and result.accepted and moved.manifest is not None:
+            edits.setdefault(moved.manifest.file, []).append(
+                ScalarEdit(moved.manifest, result.symbol, result.new_symbol)
+            )
+    return edits
+
+
+def write(
+    project: Project,
+    lock: dict[str, Any] | None,
+    pins: Pins,
+    manifests: Sequence[Manifest],
+    opener: Opener,
+    files: Mapping[str, bytes],
+) -> tuple[list[str], list[Finding]]:
+    """Generate everything and write it with the input files `files` (by path below the root).
+
+    Returns:
+        the paths written, and findings that kept it from being written.
+
+    Raises:
+        PatchkitError: it cannot be written; the old state is intact.
+    """
+    replaced = {name: parse_manifest(data, name) for name, data in files.items() if _is_manifest(project, name)}
+    all_manifests = tuple(replaced.get(m.path, m) for m in manifests)
+    results = generate_modules(project, Workspace(pins, opener), all_manifests, opener)
+    errors = [f for r in results for f in r.findings if f.severity is Severity.ERROR]
+    if errors or any(r.failed for r in results):
+        return [], list(dict.fromkeys(errors))
+    inputs = current_inputs(project)
+    inputs |= {name: digest(data.replace(b"\r\n", b"\n")) for name, data in files.items() if name in inputs}
+    new = build_lock({}, lock, inputs, pins, results, opener, {})
+    journal = json.dumps({"files": [_row(project, name, data) for name, data in sorted(files.items())]}).encode()
+    written, removed = write_generated(project, new, results, extra={JOURNAL: journal})
+    finish(project)
+    hidden = f"/{JOURNAL}"
+    return [*sorted(files), *(w for w in written if not w.endswith(hidden)), *removed], []
+
+
+def _is_manifest(project: Project, name: str) -> bool:
+    return name.endswith((".yaml", ".yml")) and name != project.shown(project.pins)
+
+
+def _row(project: Project, name: str, data: bytes) -> dict[str, str | None]:
+    path = project.root / name
+    return {"path": name, "old": digest(path.read_bytes()) if path.exists() else None, "text": data.decode()}
+
+
+def journal_of(project: Project) -> Path:
+    """The journal's place."""
+    return project.generated / JOURNAL
+
+
+def finish(project: Project) -> bool:
+    """End an interrupted write: the generated folder is the new one already, the inputs follow.
+
+    Returns:
+        whether there was one.
+
+    Raises:
+        PatchkitError: an input was edited in between (PK547); nothing is overwritten.
+    """
+    path = journal_of(project)
+    try:
+        rows = json.loads(path.read_bytes())["files"]
+    except FileNotFoundError:
+        return False
+    todo = []
+    for row in rows:
+        place = project.root / row["path"]
+        data = row["text"].encode()
+        now = place.read_bytes() if place.exists() else None
+        if now == data:
+            continue
+        if (digest(now) if now is not None else None) != row["old"]:
+            raise PatchkitError(
+                finding(
+                    "PK547",
+                    f"an upgrade was interrupted, and {row['path']} was edited since: it is left as it is",
+                    manifest=Position(row["path"]),
+                    generated=Position(project.shown(path)),
+                    help=f"Restore {row['path']} and run the command again; or restore generated/ from version control and "
+                    f"delete {project.shown(path)} to give the upgrade up.",
+                )
+            )
+        todo.append((place, data))
+    for place, data in todo:
+        replace_file(place, data)
+    path.unlink()
+    return True
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file in one step."""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        with open(beside, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if path.exists():
+            os.chmod(beside, path.stat().st_mode)
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise PatchkitError(
+            finding("PK111", f"{path.name} cannot be written: {error.strerror or error}", manifest=Position(str(path)),
+                    help="Mend the permissions or free the disk, and run it again: it goes on where it stopped.")
+        ) from error  # fmt: skip
+
+
+def recover(project: Project, *, write: bool) -> list[Finding]:
+    """What an interrupted `--write` left: ended when this run may write, else said.
+
+    Raises:
+        PatchkitError: something is left and this run must not write (PK546).
+    """
+    if not journal_of(project).exists():
+        return []
+    place = Position(project.shown(journal_of(project)))
+    if write:
+        finish(project)
+        return [finding("PK654", "an upgrade that was interrupted is finished now", generated=place)]
+    raise PatchkitError(
+        finding(
+            "PK546",
+            "an upgrade was interrupted while it wrote: generated/ is new, pins.yaml may be old",
+            generated=place,
+            help="Run `afd-patchkit regen` (or the same upgrade with --write again): it ends what was begun.",
+        )
+    )
