@@ -18,7 +18,7 @@ from tests.sim.ranks import Rank
 from tests.sim.scheduler import Logits
 from tests.sim.trace import Mark, hooked
 
-PATIENT = 3.0
+PATIENT = 5.0
 """Seconds that the ends wait for each other when one of them says nothing."""
 
 SILENT = {"says nothing", "sends nothing"}

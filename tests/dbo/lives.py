@@ -166,7 +166,7 @@ def end_well(rank: Rank) -> list[str]:
 
 # ---- one rank alone -------------------------------------------------------------------------------------------
 
-PATIENCE = 2.0
+PATIENCE = 5.0
 """Seconds after which a collective gives up."""
 
 

@@ -17,9 +17,6 @@ from tests.sim.scheduler import Logits, difference
 
 pytestmark = pytest.mark.vllm
 
-LIMIT = 60.0
-"""Seconds for a run with a fault; the ends wait for each other for three."""
-
 LOST, DIVERGED = "PeerLost", "PeerDiverged"
 END = ("PeerAborted", LOST)  # the word of an end that gives up may come after its end
 ANY = (*END, "RuntimeError")  # of the FFN ranks' own group, or an end of the connector
@@ -44,7 +41,7 @@ def disturbed(fault: str, victim: int, folder: Path) -> dict[int, dict[str, Any]
     """What each rank wrote down; a rank that hangs, or has died, wrote nothing."""
     error = None
     try:
-        run_ranks(ffn_faults.disturb, fault, victim, str(folder), world=WORLD, timeout=LIMIT)
+        run_ranks(ffn_faults.disturb, fault, victim, str(folder), world=WORLD)
     except Exception as first:
         error = first
     seen = {rank: json.loads(file.read_text()) for rank in range(WORLD) if (file := folder / f"{fault} {victim} {rank}").exists()}
@@ -88,7 +85,7 @@ SENT = 7
 
 @pytest.fixture(scope="module")
 def given_up() -> list[Any]:
-    return run_ranks(ffn_faults.give_up, MARKS, world=WORLD, timeout=LIMIT)
+    return run_ranks(ffn_faults.give_up, MARKS, world=WORLD)
 
 
 def test_the_next_step_is_right_after_one_that_is_given_up(given_up: list[Any], undisturbed: list[Logits]) -> None:
@@ -122,7 +119,7 @@ IN_THE_CAPTURE = 4 * 2 * 4 + 8 + 4
 
 
 def test_a_shape_whose_capture_failed_is_captured_when_it_is_announced_again(undisturbed: list[Logits]) -> None:
-    seen = run_ranks(ffn_faults.capture_again, IN_THE_CAPTURE, world=WORLD, timeout=LIMIT)
+    seen = run_ranks(ffn_faults.capture_again, IN_THE_CAPTURE, world=WORLD)
     for outcome, expected in zip(seen[:SIZE], undisturbed, strict=True):
         assert outcome["failed"]
         assert outcome["twins"] == []

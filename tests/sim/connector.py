@@ -18,17 +18,12 @@ from typing import Any
 
 import torch
 
+from tests.sim.patience import PEER
 from tests.sim.runner import side_group
 from tests.sim.tape import kernel, unwatched
 
 STAGES = 2
 """Most stages of a step."""
-
-TIMEOUT = 20.0
-"""Seconds that one end waits for the other within a step."""
-
-PATIENCE = 100.0
-"""Seconds that an FFN rank waits for a step."""
 
 TAGS = 1 << 10
 """Tags of one step: for each layer and stage a header and the data, and two for the announcement."""
@@ -125,7 +120,7 @@ class _Reply:
 class _End:
     """What both ends have in common: numbered steps, messages with a header."""
 
-    def __init__(self, folder: Path, *, role: str, index: int, size: int, layers: int, timeout: float = TIMEOUT) -> None:
+    def __init__(self, folder: Path, *, role: str, index: int, size: int, layers: int, timeout: float = PEER) -> None:
         """Join the group of all ranks: FFN ranks come first.
 
         Args:
@@ -254,7 +249,7 @@ class AttentionEnd(_End):
 
     def recv_nothing(self) -> None:
         """Wait for what the FFN rank never sends."""
-        self._wait(self._receive(torch.zeros(1), 0), PATIENCE)
+        self._wait(self._receive(torch.zeros(1), 0), PEER)
 
     def _take(self, out: torch.Tensor, transfer: Transfer) -> None:
         reply = self._replies.pop(transfer)
@@ -281,7 +276,7 @@ class FFNEnd(_End):
     def recv(self) -> Payload:
         """The next step."""
         size = torch.zeros(1, dtype=torch.int64)
-        self._wait(self._receive(size, self._announcement(0)), PATIENCE)
+        self._wait(self._receive(size, self._announcement(0)), PEER)
         data = torch.zeros(int(size), dtype=torch.uint8)
         self._wait(self._receive(data, self._announcement(1)), self.timeout)
         payload = Payload.decode(bytes(data.tolist()))

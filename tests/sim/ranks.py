@@ -20,7 +20,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -29,14 +28,16 @@ from typing import Any, NoReturn, TypeVar
 
 from tests.sim import plugin
 from tests.sim.environments import BASE, VLLM, Environment
+from tests.sim.patience import POLL, Patience
 
 ROOT = Path(__file__).resolve().parents[2]
+# All in seconds of `Patience`: of a machine with nothing else to do.
 TIMEOUT = 120.0
-"""Seconds; far more than any run needs, far less than the patience of a CI job."""
-STARTUP = 300.0
-"""Seconds for the imports, on a busy machine."""
+"""Far more than any run needs, far less than the patience of a CI job."""
+STARTUP = 120.0
+"""For the imports."""
 GRACE = 5.0
-"""Seconds that the others have after one rank has failed."""
+"""What the others have after one rank has failed, and a process for its end."""
 
 T = TypeVar("T")
 
@@ -110,7 +111,7 @@ def run_ranks(
         function: can be imported by its name.
         args: picklable.
         world: number of ranks.
-        timeout: seconds that it may take.
+        timeout: seconds that it may take on a machine with nothing else to do.
         environment: kind of process.
         kwargs: picklable.
 
@@ -154,16 +155,15 @@ class Zygote:
                 [sys.executable, "-m", "tests.sim.zygote", str(theirs.fileno()), *environment.preload],
                 cwd=ROOT, env=variables, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
-        self._control.settimeout(STARTUP)
+        self._control.settimeout(POLL)
         try:
-            problem = self._receive()["problem"]
+            problem = self._receive(STARTUP)["problem"]
         except (OSError, RankFailed) as error:
             problem = str(error)
         if problem:
             said = (folder / "log").read_text(encoding="utf-8", errors="replace")
             self.stop()
             raise RankFailed(f"no ranks with {environment.name}: {problem}\n{said}")
-        self._control.settimeout(GRACE * 4)
 
     @classmethod
     def of(cls, environment: Environment) -> Zygote:
@@ -194,10 +194,15 @@ class Zygote:
         self._process.wait()
         self._folder.cleanup()
 
-    def _receive(self) -> dict[str, Any]:
-        line = b""
+    def _receive(self, timeout: float = GRACE * 4) -> dict[str, Any]:
+        line, patience = b"", Patience(timeout, lambda: [self._process.pid])
         while not line.endswith(b"\n"):
-            piece = self._control.recv(1 << 16)
+            try:
+                piece = self._control.recv(1 << 16)
+            except TimeoutError:
+                if patience.over():
+                    raise
+                continue
             if not piece:
                 self._started.pop(self.environment, None)  # the next run gets another
                 raise RankFailed(f"the process of {self.environment.name} that ranks are forked from is gone")
@@ -243,7 +248,7 @@ class Team:
         """
         if self._logs:
             raise RankFailed("the ranks have ended")
-        task = pickle.dumps((timeout, pickle.dumps((function, args, kwargs))))
+        task = pickle.dumps((function, args, kwargs))
         for index in range(len(self._pids), self.world):
             rank = Rank(index, self.world, Path(self._folder.name))
             self._pids[index], self._connections[index] = self._zygote.fork(rank)
@@ -260,25 +265,23 @@ class Team:
 
     def _collect(self, timeout: float) -> None:
         """Wait for all answers; not long once one of them is an error."""
-        # A rank shows its threads and ends by itself when its time is up.
-        end, late = time.monotonic() + timeout, GRACE
-        while self._busy:
-            ready = wait(list(self._busy), max(0.0, end + late - time.monotonic()))
-            if not ready:
-                return
-            for connection in ready:
+        patience, failed = Patience(timeout, self._working), False
+        while self._busy and not patience.over():
+            for connection in wait(list(self._busy), POLL):
                 assert isinstance(connection, Connection)
                 self._take(connection)
-            if any(answer.result is None for answer in self._answers.values()) or self._silent:
-                end, late = min(end, time.monotonic() + GRACE), 0.0
+            if not failed and (self._silent or any(answer.result is None for answer in self._answers.values())):
+                patience, failed = Patience(GRACE, self._working), True
+
+    def _working(self) -> list[int]:
+        return [self._pids[rank] for rank in self._busy.values()]
 
     def _take(self, connection: Connection) -> None:
         rank = self._busy.pop(connection)
         try:
             self._answers[rank] = pickle.loads(connection.recv_bytes())
         except (EOFError, OSError):
-            shown = "Timeout (" in self._log(rank)  # faulthandler's word for it
-            self._silent[rank] = "hung" if shown else "died"
+            self._silent[rank] = "died"
 
     def end(self) -> None:
         """End the ranks: those that still run show their threads, and go."""

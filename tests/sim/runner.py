@@ -11,7 +11,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-GROUP_TIMEOUT = timedelta(seconds=120)
+from tests.sim.patience import PEER
+
+GROUP_TIMEOUT = timedelta(seconds=PEER)
 
 
 def join_groups(config: Any, *, rank: int, size: int, rendezvous: Path) -> None:
