@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ JOURNAL = ".upgrade.json"
 """Beside the lock: input files that belong to the generated folder's state and are perhaps not written yet."""
 
 Lock = dict[str, Any]
+
+_MODULE = re.compile(r"(?:\w+/)*\w+\.py")
 
 
 def digest(data: bytes) -> str:
@@ -59,6 +62,8 @@ def load(path: Path, shown: str) -> Lock | None:
         raise _broken(shown, "it is not a lock")
     if lock.get("schema") != SCHEMA:
         raise _broken(shown, f"its schema is {lock.get('schema')!r}, this tool writes {SCHEMA}")
+    if outside := [name for name in lock["modules"] if not _MODULE.fullmatch(name)]:
+        raise _broken(shown, f"{outside[0]!r} is no path of a module in the generated package")
     return lock
 
 
