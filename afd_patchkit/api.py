@@ -1,6 +1,7 @@
-"""`regen` and `check`: one code path, generation into memory and then writing or comparing.
+"""The public Python API, and the face of the package: what each command does, for scripts.
 
-Cheap to import: what digests prove unchanged needs neither YAML, pydantic nor libcst.
+`regen` and `check` are one code path, generation into memory and then writing or comparing. Cheap to import: what digests
+prove unchanged needs neither YAML, pydantic nor libcst.
 """
 
 from __future__ import annotations
@@ -11,54 +12,109 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from afd_patchkit.findings.errors import ManifestError, PatchkitError
-from afd_patchkit.findings.finding import Finding
-from afd_patchkit.findings.report import ModuleReport, Progress, Report
+from afd_patchkit.findings.errors import ManifestError, PatchkitError, UpstreamError
+from afd_patchkit.findings.finding import Finding, Position, Severity
+from afd_patchkit.findings.report import ModuleReport, PinReport, Progress, Report
 from afd_patchkit.project import Project
 from afd_patchkit.run import lock as locks
 from afd_patchkit.run.compare import check_files, locked_report, module_path, outline_path, stale_inputs
-from afd_patchkit.version import __version__
+from afd_patchkit.run.options import RunOptions
+from afd_patchkit.version import ENGINE, __version__
 
 if TYPE_CHECKING:
+    from afd_patchkit.queries.aliases import aliases
+    from afd_patchkit.queries.changes import diff
+    from afd_patchkit.queries.entries import entry_facts
+    from afd_patchkit.queries.pins import newer_releases, pin_facts
+    from afd_patchkit.upgrade.accepting import accept
+    from afd_patchkit.upgrade.plan import wanted_releases
+    from afd_patchkit.upgrade.upgrading import upgrade, upgrades
     from afd_patchkit.upstream.options import SourceOptions
 
+__all__ = [
+    "Finding",
+    "ManifestError",
+    "ModuleReport",
+    "PatchkitError",
+    "PinReport",
+    "Position",
+    "Progress",
+    "Project",
+    "Report",
+    "RunOptions",
+    "Severity",
+    "SourceOptions",
+    "UpstreamError",
+    "__version__",
+    "accept",
+    "aliases",
+    "check",
+    "diff",
+    "entry_facts",
+    "load_project",
+    "newer_releases",
+    "pin_facts",
+    "regen",
+    "upgrade",
+    "upgrades",
+    "wanted_releases",
+]
 
-def regen(
-    project: Project,
-    *,
-    overrides: Mapping[str, str] | None = None,
-    check: bool = False,
-    modules: Sequence[str] = (),
-    options: SourceOptions | None = None,
-    full: bool = False,
-    jobs: int | None = None,
-    progress: Progress | None = None,
-) -> Report:
-    """Generate every module, or compare (`check`) what would be generated with lock and files.
+_HOMES = {
+    "SourceOptions": "upstream.options",
+    "accept": "upgrade.accepting",
+    "aliases": "queries.aliases",
+    "diff": "queries.changes",
+    "entry_facts": "queries.entries",
+    "newer_releases": "queries.pins",
+    "pin_facts": "queries.pins",
+    "upgrade": "upgrade.upgrading",
+    "upgrades": "upgrade.upgrading",
+    "wanted_releases": "upgrade.plan",
+}
 
-    Args:
-        project: what to work on.
-        overrides: pin or distribution name to version, in place of the pinned one. With another version than the
-            pinned one it is written only if no entry needs a person.
-        check: write nothing.
-        modules: only these (paths below the generated package root, or the ends of such paths).
-        options: where upstreams may come from.
-        full: regenerate also what digests prove unchanged.
-        jobs: worker processes; by default one below 400 entries.
-        progress: told about modules.
+
+def __getattr__(name: str) -> Any:
+    """Import what is slow to import when it is first used."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'afd_patchkit.api' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"afd_patchkit.{home}"), name)
+
+
+def load_project(start: Path | None = None) -> Project:
+    """The project that `start` lies in; see `afd_patchkit.project.load_project`."""
+    from afd_patchkit.project import load_project as load
+
+    return load(start)
+
+
+def regen(project: Project, options: RunOptions | None = None) -> Report:
+    """Generate every module and write what has changed.
 
     Returns:
         the report; user errors are findings in it, never exceptions.
     """
+    return _run(project, options or RunOptions(), check=False)
+
+
+def check(project: Project, options: RunOptions | None = None) -> Report:
+    """`regen` that writes nothing and reports every difference to lock and files."""
+    return _run(project, options or RunOptions(), check=True)
+
+
+def _run(project: Project, options: RunOptions, *, check: bool) -> Report:
     started = time.monotonic()
     try:
-        report = _regen(project, dict(overrides or {}), check, modules, options, full, jobs, progress)
+        report = _report(project, options, check=check)
     except PatchkitError as error:
         report = Report(findings=error.findings)
         if isinstance(error, ManifestError):  # a broken manifest must not hide hand edits of other modules
             report = Report(findings=(*error.findings, *_hand_edits(project)))
     else:
-        if check and not modules:
+        if check and not options.modules:
             report = replace(report, findings=(*report.findings, *_stale_inventory(project)))
     return replace(report, seconds=time.monotonic() - started)
 
@@ -77,16 +133,7 @@ def _hand_edits(project: Project) -> list[Finding]:
     return check_files(project, lock) if lock else []
 
 
-def _regen(
-    project: Project,
-    overrides: dict[str, str],
-    check: bool,
-    modules: Sequence[str],
-    options: SourceOptions | None,
-    full: bool,
-    jobs: int | None,
-    progress: Progress | None,
-) -> Report:
+def _report(project: Project, options: RunOptions, *, check: bool) -> Report:
     if not check:
         from afd_patchkit.run.exchange import recover
 
@@ -94,24 +141,26 @@ def _regen(
     _end_upgrade(project, check=check)
     lock = locks.load(project.lock, project.shown(project.lock))
     inputs = locks.current_inputs(project)
-    if lock is not None and not full and not modules:
-        quick = _shortcut(project, lock, inputs, overrides, check=check)
+    if lock is not None and not options.full and not options.modules:
+        quick = _shortcut(project, lock, inputs, options.overrides, check=check)
         if quick is not None:
             return quick
-    from afd_patchkit.run.generate import generate_all
+    from afd_patchkit.run.generate import checked, generate, written
 
-    return generate_all(
-        project,
-        lock,
-        inputs,
-        overrides=overrides,
-        check=check,
-        modules=modules,
-        options=options,
-        full=full,
-        jobs=jobs,
-        progress=progress,
-    )
+    made = generate(project, lock, inputs, options)
+    elsewhere = _elsewhere(project, made.moved, made.opener.options) if lock is not None else []
+    return checked(made, elsewhere) if check else written(made, elsewhere)
+
+
+def _elsewhere(project: Project, moved: Mapping[str, str], sources: SourceOptions) -> list[Finding]:
+    """With other versions than the pinned ones: what that means for each entry; errors keep code from being written."""
+    if not moved:
+        return []
+    from afd_patchkit.queries.settled import settled
+    from afd_patchkit.upgrade.upgrading import upgrade
+
+    results = {pin: upgrade(project, pin_overrides={pin: version}, options=sources) for pin, version in moved.items()}
+    return [item for pin, result in results.items() for item in settled(result, pin, moved[pin])]
 
 
 def _end_upgrade(project: Project, *, check: bool) -> None:
@@ -126,7 +175,7 @@ def _shortcut(
     project: Project, lock: locks.Lock, inputs: Mapping[str, str], overrides: Mapping[str, str], *, check: bool
 ) -> Report | None:
     """The report when digests prove that regeneration would change nothing; None when they do not."""
-    if lock.get("engine") != locks.ENGINE or lock.get("tool") != __version__ or lock.get("overrides") or lock.get("warnings"):
+    if lock.get("engine") != ENGINE or lock.get("tool") != __version__ or lock.get("overrides") or lock.get("warnings"):
         return None  # warnings are shown on every run until a person has dealt with them
     pinned = {name: pin["version"] for name, pin in lock["pins"].items()}
     distributions = {pin["distribution"]: pin["version"] for pin in lock["pins"].values() if pin["role"] == "target"}
@@ -137,10 +186,10 @@ def _shortcut(
     findings = check_files(project, lock, complete=not check)
     if findings and not check:
         return None
-    return Report(tuple(findings), tuple(locked_reports(project, lock, findings)), shortcut=True)
+    return Report(tuple(findings), tuple(_locked_reports(project, lock, findings)), shortcut=True)
 
 
-def locked_reports(project: Project, lock: Mapping[str, Any], findings: Sequence[Finding]) -> list[ModuleReport]:
+def _locked_reports(project: Project, lock: Mapping[str, Any], findings: Sequence[Finding]) -> list[ModuleReport]:
     """One line per module from the lock alone; `findings` say which files are not what the lock says."""
     touched = {f.generated.file for f in findings if f.generated is not None}
 
@@ -151,15 +200,3 @@ def locked_reports(project: Project, lock: Mapping[str, Any], findings: Sequence
         return "differs" if touched.intersection(map(project.shown, paths)) else "unchanged"
 
     return [locked_report(name, found, status(name, found)) for name, found in sorted(lock["modules"].items())]
-
-
-def load_project(start: Path | None = None) -> Project:
-    """The project that `start` lies in; see `afd_patchkit.project.load_project`."""
-    from afd_patchkit.project import load_project as load
-
-    return load(start)
-
-
-def check(project: Project, **arguments: Any) -> Report:
-    """`regen` that writes nothing and reports every difference to lock and files."""
-    return regen(project, check=True, **arguments)

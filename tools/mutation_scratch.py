@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from afd_patchkit.api import load_project, regen
+from afd_patchkit.api import RunOptions, load_project, regen
 from afd_patchkit.upstream.options import SourceOptions
 
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "dist", "build", "*.egg-info")
@@ -72,7 +72,7 @@ class Generator:
         try:
             for name, data in changed.items():
                 (root / name).write_bytes(data)
-            report = regen(self.project, options=self.options, jobs=1)
+            report = regen(self.project, RunOptions(sources=self.options, jobs=1))
         finally:
             for name, data in kept.items():
                 (root / name).write_bytes(data)

@@ -14,10 +14,10 @@ from typing import Any
 
 from afd_patchkit.assemble.product import Product, from_json, to_json
 from afd_patchkit.assemble.workspace import Workspace, import_packages
+from afd_patchkit.digests import sha256
 from afd_patchkit.model import Code, Delta, Entry, Model, Probe, TakeBody
-from afd_patchkit.run.lock import ENGINE, digest
 from afd_patchkit.upstream.cache import Store
-from afd_patchkit.version import __version__
+from afd_patchkit.version import ENGINE, __version__
 
 FORMAT = 2
 """Of the kept JSON data; raised when `product.to_json` writes something else."""
@@ -86,7 +86,7 @@ class Memo:
                 return None
             artifacts[name] = [identity, self._workspace.describe(name)]
         facts = {**vars(inputs), "above": sorted(inputs.above), "entry": plain(inputs.entry), "removal": plain(inputs.removal)}
-        return digest(json.dumps([FORMAT, ENGINE, __version__, artifacts, facts], sort_keys=True).encode())
+        return sha256(json.dumps([FORMAT, ENGINE, __version__, artifacts, facts], sort_keys=True).encode())
 
     def _pins(self, inputs: Inputs) -> set[str]:
         """The pins that the entry is made from: its own, that of the code it runs on, those it takes from or watches."""

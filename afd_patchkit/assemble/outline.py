@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
-from afd_patchkit.source.text import SourceFile, sha256
+from afd_patchkit.digests import sha256
+from afd_patchkit.source.text import SourceFile
 
 FOLD = "~"
 

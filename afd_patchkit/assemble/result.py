@@ -8,8 +8,8 @@ from typing import Any
 
 from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.assemble.module import GeneratedModule
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.finding import Finding
-from afd_patchkit.run.lock import digest
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def record(module: GeneratedModule) -> ModuleResult:
         "parts": sorted(part.path for part in module.parts),
     }
     if module.text:
-        lock["sha256"] = digest(module.text.encode())
-        lock["outline"] = digest(module.outline.encode())
+        lock["sha256"] = sha256(module.text.encode())
+        lock["outline"] = sha256(module.outline.encode())
     return ModuleResult(
         module=module.manifest.module,
         manifest=module.manifest.path,

@@ -141,20 +141,19 @@ def run_engine(
     jobs: int | None,
 ) -> Report:
     """Load the project and regenerate or check it, with a progress bar where a person waits."""
-    from afd_patchkit.api import regen
-    from afd_patchkit.upstream.options import SourceOptions
+    from afd_patchkit.api import RunOptions, SourceOptions, regen
+    from afd_patchkit.api import check as compare
 
     versions = overrides(vllm, vllm_ascend, pins)
     paths = source_paths(sources)
     project = session.load_project()
     with progress_for(session) as bars:
-        return regen(
-            project,
+        options = RunOptions(
             overrides=versions,
-            check=check,
             modules=modules,
-            options=SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None),
+            sources=SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None),
             full=full,
             jobs=jobs,
             progress=bars.work if bars else None,
         )
+        return (compare if check else regen)(project, options)

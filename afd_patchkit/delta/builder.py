@@ -198,6 +198,18 @@ class Builder:
                 self.add(delta, gap, [line], touched=gap, group=group)
         self._lay_out_removals(suite)
 
+    def put_before(
+        self, delta: Delta, suite: Suite, index: int, pieces: Sequence[Piece], touched: Span, *, gap: str = "\n"
+    ) -> None:
+        """Add code before a statement that starts a line, above its comments; `gap` are the line ends between them."""
+        start = self.place.start(suite.body[index])
+        point = self.kept(suite.before(index), start) if suite.own_line(index) else start
+        line = self.place.line_start(point)
+        if b"\f" in self.file.data[line:point] and self.kept(line, point) == line:  # it stays with its own line
+            self.add(delta, Span(line, line), [suite.indent, *pieces, gap], touched=touched, indent=suite.indent)
+        else:
+            self.add(delta, Span(point, point), [*pieces, gap + suite.indent], touched=touched, indent=suite.indent)
+
     def add_inline(
         self, delta: Delta, suite: Suite, gap: int, point: int, pieces: Sequence[Piece], touched: Span
     ) -> None:

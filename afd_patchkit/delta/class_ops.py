@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import STATEMENT
-from afd_patchkit.delta.operations import put_before
 from afd_patchkit.delta.place import Suite, docstring_of, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.model import Code, Delta, MemberChange
@@ -109,7 +108,7 @@ def _add(builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, 
         )
         return
     gap = _gap(added[-1], body[index])
-    put_before(builder, delta, suite, index, pieces, builder.file.node_span(body[index]), gap=gap)
+    builder.put_before(delta, suite, index, pieces, builder.file.node_span(body[index]), gap=gap)
 
 
 def _gap(first: ast.stmt, second: ast.stmt) -> str:

@@ -147,20 +147,7 @@ def insert_before(builder: Builder, delta: Delta, suite: Suite, index: int, touc
             builder.add_inline(delta, suite, index, start, [*pieces, "; "], touched)
             return
         builder.break_lines(delta, suite, index)
-    put_before(builder, delta, suite, index, pieces, touched)
-
-
-def put_before(
-    builder: Builder, delta: Delta, suite: Suite, index: int, pieces: Sequence[Piece], touched: Span, *, gap: str = "\n"
-) -> None:
-    """Add code before a statement that starts a line, above its comments; `gap` are the line ends between them."""
-    start = builder.place.start(suite.body[index])
-    point = builder.kept(suite.before(index), start) if suite.own_line(index) else start
-    line = builder.place.line_start(point)
-    if b"\f" in builder.file.data[line:point] and builder.kept(line, point) == line:  # it stays with its own line
-        builder.add(delta, Span(line, line), [suite.indent, *pieces, gap], touched=touched, indent=suite.indent)
-    else:
-        builder.add(delta, Span(point, point), [*pieces, gap + suite.indent], touched=touched, indent=suite.indent)
+    builder.put_before(delta, suite, index, pieces, touched)
 
 
 def insert_behind(

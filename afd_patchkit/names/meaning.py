@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Literal
 from weakref import WeakKeyDictionary
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.names.analysis import Analysis, mangle
 from afd_patchkit.names.backport import Dependency, Donor
@@ -18,7 +19,7 @@ from afd_patchkit.names.bindings import Binding, Site, module_bindings
 from afd_patchkit.names.model import ImportNeed, NameContext, Reason
 from afd_patchkit.names.stars import lookup
 from afd_patchkit.names.stdlib import BUILTINS
-from afd_patchkit.source.text import SourceFile, sha256
+from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
 
 Origin = Literal["upstream", "provided", "rebind", "own", "builtin", "module attribute", "unknown"]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from html import escape as html_escape
 
 from afd_patchkit.reports.layout import Style, plural
-from afd_patchkit.reports.markdown import code, escape, fenced
-from afd_patchkit.reports.upgrade.diff import paint, unified
-from afd_patchkit.reports.upgrade.markdown import LIMIT
+from afd_patchkit.reports.markdown import LIMIT, code, escape, fenced
+from afd_patchkit.reports.unified import paint, unified
 from afd_patchkit.version import __version__
 
 FORMAT = "afd-patchkit/diff/1"

@@ -11,6 +11,9 @@ from afd_patchkit.reports.context import Context, ordered, primary, summary
 from afd_patchkit.reports.layout import human_bytes, human_seconds, human_share, printable
 from afd_patchkit.reports.text import retired_entries
 
+LIMIT = 65_000
+"""GitHub refuses a comment above 65,536 characters; counted here in UTF-8 bytes, which are never fewer."""
+
 _CODE_SPAN = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _SPECIAL = re.compile(r"[\\*_\[\]<>|#~!]")
 _ICONS = {Severity.ERROR: "❌", Severity.WARNING: "⚠️", Severity.NOTE: "ℹ️"}  # noqa: RUF001 - the sign is meant

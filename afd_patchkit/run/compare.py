@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import ModuleReport
 from afd_patchkit.project import Project
-from afd_patchkit.run.lock import Lock, digest
+from afd_patchkit.run.lock import Lock
 
 
 def module_path(project: Project, module: str) -> Path:
@@ -85,9 +86,9 @@ def _check(project: Project, path: Path, expected: str, what: str, outline: Path
     except OSError as error:
         yield finding("PK106", f"the {what} cannot be read: {error.strerror}", generated=Position(project.shown(path)))
         return
-    if digest(data) == expected:
+    if sha256(data) == expected:
         return
-    if digest(data.replace(b"\r\n", b"\n")) == expected and what == "outline":
+    if sha256(data.replace(b"\r\n", b"\n")) == expected and what == "outline":
         return  # checked out with other line ends
     line, detail = _where(data, outline)
     yield finding(
@@ -110,7 +111,7 @@ def _where(data: bytes, outline: Path | None) -> tuple[int, str]:
         if fold:
             count = int(fold[1])
             text = "\n".join(line.strip() for line in lines[at : at + count])
-            if digest(text.encode())[:16] != fold[2]:
+            if sha256(text.encode())[:16] != fold[2]:
                 return at + 1, f"one of lines {at + 1} to {at + count}, which should be upstream's"
             at += count
         elif at >= len(lines) or lines[at].rstrip() != expected:

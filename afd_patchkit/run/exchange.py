@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Position, finding
-from afd_patchkit.run.lock import digest
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -153,7 +153,7 @@ def exclusive(folder: Path) -> Iterator[None]:
 
     from filelock import FileLock, Timeout
 
-    name = f"afd-patchkit-{digest(str(folder.resolve()).encode())[:16]}.lock"
+    name = f"afd-patchkit-{sha256(str(folder.resolve()).encode())[:16]}.lock"
     lock = FileLock(os.path.join(tempfile.gettempdir(), name))
     try:
         with lock.acquire(timeout=60):

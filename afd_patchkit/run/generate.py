@@ -3,79 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, Severity, finding
-from afd_patchkit.findings.report import ModuleReport, Progress, Report
+from afd_patchkit.findings.report import ModuleReport, Report
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
 from afd_patchkit.run.compare import check_files, locked_report, module_path, outline_path, stale_inputs
 from afd_patchkit.run.differences import differences, status_of
-from afd_patchkit.run.lock import ENGINE, Lock
+from afd_patchkit.run.lock import Lock
 from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
+from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.run.writing import touched, write_generated
 from afd_patchkit.upstream.options import SourceOptions
-from afd_patchkit.version import __version__
+from afd_patchkit.version import ENGINE, __version__
 
 
-def generate_all(
-    project: Project,
-    lock: Lock | None,
-    inputs: Mapping[str, str],
-    *,
-    overrides: Mapping[str, str],
-    check: bool,
-    modules: Sequence[str],
-    options: SourceOptions | None,
-    full: bool,
-    jobs: int | None,
-    progress: Progress | None,
-) -> Report:
-    """Generate into memory; write unless `check` or an error says no.
+@dataclass(frozen=True)
+class Generated:
+    """Every module of a run, in memory.
 
-    A module whose inputs and files are what the lock says is kept as it is, unless `full`.
+    Attributes:
+        project: what they belong to.
+        options: of the run.
+        lock: the lock as it was, if there is one.
+        new: the lock as it would be.
+        inputs: digests of the input files.
+        results: the modules that were generated.
+        kept: the lock's records of those that were not.
+        moved: the pins that are at another version than the pinned one.
+        findings: what is to be said whatever happens with the modules.
+        opener: what opened the upstreams.
+    """
+
+    project: Project
+    options: RunOptions
+    lock: Lock | None
+    new: Lock
+    inputs: Mapping[str, str]
+    results: Sequence[ModuleResult]
+    kept: Mapping[str, Any]
+    moved: Mapping[str, str]
+    findings: Sequence[Finding]
+    opener: Opener
+
+    def report(
+        self, findings: Sequence[Finding], status: Mapping[str, str], written: Sequence[str] = (), removed: Sequence[str] = ()
+    ) -> Report:
+        """The report of the run, with each finding once."""
+        kept = {} if self.options.modules else self.kept
+        modules = _all_reports(kept, self.results, status)
+        return Report(tuple(dict.fromkeys(findings)), modules, self.opener.reports(), tuple(written), tuple(removed))
+
+
+def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], options: RunOptions) -> Generated:
+    """Generate into memory. A module whose inputs and files are what the lock says is kept, unless a full run is wanted.
+
+    Args:
+        project: what to work on.
+        lock: its lock, if there is one.
+        inputs: digests of its input files.
+        options: of the run.
 
     Raises:
         PatchkitError: pins, manifests or lock are unusable as a whole.
     """
     loaded = load_manifests(project)
-    pins, moved = overridden(loaded.pins, overrides)
-    chosen = _chosen(loaded.manifests, modules)
-    opener = Opener(options or SourceOptions(), lock, pins)
+    pins, moved = overridden(loaded.pins, options.overrides)
+    chosen = _chosen(loaded.manifests, options.modules)
+    opener = Opener(options.sources or SourceOptions(), lock, pins)
     workspace = Workspace(pins, opener)
     kept: dict[str, Any] = {}
-    if lock is not None and not full and not moved and not modules:
+    if lock is not None and not options.full and not moved and not options.modules:
         kept = _proved(project, lock, inputs, chosen)
-    results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, jobs, progress, full=full)
-    findings = [f for result in results for f in result.findings]
-    if lock is not None and modules:
+    results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, options)
+    if lock is not None and options.modules:
         kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}
         inputs = partly(lock, inputs, results)
     new = build_lock(kept, lock, inputs, pins, results, opener, moved)
-    findings += _other_tool(project, lock)
-    failed = any(r.failed for r in results)
-    changed = _unsettled(project, opener.options, moved) if moved and lock is not None else []
-    findings += changed
-    pin_reports = opener.reports()
-    if check:
-        findings += differences(project, lock, new, inputs, results, modules)
-        edited = {f.generated.file for f in findings if f.generated is not None}
-        paths = {r.module: project.shown(module_path(project, r.module)) for r in results}
-        status = {r.module: status_of(lock, r, touched=paths[r.module] in edited) for r in results}
-        return Report(_unique(findings), _all_reports(kept if not modules else {}, results, status), pin_reports)
-    if failed or any(f.exit_code for f in changed) or any(f.severity is Severity.ERROR for f in findings):
-        findings += _hand_edits(project, lock, results)
-        return Report(_unique(findings), _all_reports(kept if not modules else {}, results, {}), pin_reports)
-    written, removed = write_generated(project, new, results)
-    status = {r.module: "written" if touched(project, r, written) else "unchanged" for r in results}
-    reports = _all_reports(kept if not modules else {}, results, status)
-    return Report(_unique(findings), reports, pin_reports, tuple(written), tuple(removed))
+    findings = [*(f for result in results for f in result.findings), *_other_tool(project, lock)]
+    return Generated(project, options, lock, new, inputs, results, kept, moved, findings, opener)
+
+
+def checked(made: Generated, more: Sequence[Finding] = ()) -> Report:
+    """What is to be said of a run, and what it would change; nothing is written."""
+    project, lock = made.project, made.lock
+    findings = [*made.findings, *more, *differences(project, lock, made.new, made.inputs, made.results, made.options.modules)]
+    edited = {f.generated.file for f in findings if f.generated is not None}
+    paths = {r.module: project.shown(module_path(project, r.module)) for r in made.results}
+    return made.report(findings, {r.module: status_of(lock, r, touched=paths[r.module] in edited) for r in made.results})
+
+
+def written(made: Generated, more: Sequence[Finding] = ()) -> Report:
+    """Write what a run has generated, unless something in it, or in the findings `more`, says no."""
+    project = made.project
+    findings = [*made.findings, *more]
+    failed = any(r.failed for r in made.results)
+    if failed or any(f.exit_code for f in more) or any(f.severity is Severity.ERROR for f in findings):
+        # when nothing can be written, say at least what else is wrong
+        edits = [f for f in check_files(project, made.lock) if f.code == "PK102"] if made.lock else []
+        return made.report([*findings, *edits], {})
+    paths, removed = write_generated(project, made.new, made.results)
+    status = {r.module: "written" if touched(project, r, paths) else "unchanged" for r in made.results}
+    return made.report(findings, status, paths, removed)
 
 
 def _proved(project: Project, lock: Lock, inputs: Mapping[str, str], manifests: Sequence[Manifest]) -> dict[str, Any]:
@@ -94,15 +131,6 @@ def _proved(project: Project, lock: Lock, inputs: Mapping[str, str], manifests: 
         return not stale.intersection([manifest.path, *found["parts"]]) and not edited & files
 
     return {m.module: lock["modules"][m.module] for m in manifests if proved(m)}
-
-
-def _unique(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(dict.fromkeys(findings))
-
-
-def _hand_edits(project: Project, lock: Lock | None, results: Sequence[ModuleResult]) -> list[Finding]:
-    """When nothing can be written, say at least what else is wrong."""
-    return [f for f in check_files(project, lock) if f.code == "PK102"] if lock else []
 
 
 def _chosen(manifests: Sequence[Manifest], modules: Sequence[str]) -> list[Manifest]:
@@ -142,19 +170,6 @@ def _other_tool(project: Project, lock: Lock | None) -> list[Finding]:
             help="Update afd-patchkit.",
         )
     ]
-
-
-def _unsettled(project: Project, options: SourceOptions, moved: Mapping[str, str]) -> list[Finding]:
-    """With other versions than the pinned ones: what that means for each entry; errors keep code from being written."""
-    # they import this module
-    from afd_patchkit.queries.settled import settled
-    from afd_patchkit.upgrade.upgrading import upgrades
-
-    found: list[Finding] = []
-    for pin, version in moved.items():
-        (result,) = upgrades(project, [{pin: version}], options=options)
-        found += settled(result, pin, version)
-    return found
 
 
 def _all_reports(

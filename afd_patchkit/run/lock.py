@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Position, finding
 
@@ -15,25 +15,12 @@ if TYPE_CHECKING:
     from afd_patchkit.project import Project
 
 SCHEMA = 1
-ENGINE = 3
-"""Raised whenever the same input gives other output than before."""
-
 JOURNAL = ".upgrade.json"
 """Beside the lock: input files that belong to the generated folder's state and are perhaps not written yet."""
 
 Lock = dict[str, Any]
 
 _MODULE = re.compile(r"(?:\w+/)*\w+\.py")
-
-
-def digest(data: bytes) -> str:
-    """Hex SHA-256."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def short(text: str) -> str:
-    """Twelve hex digits of SHA-256, for lines."""
-    return digest(text.encode())[:12]
 
 
 def dumps(lock: Lock) -> bytes:
@@ -89,13 +76,13 @@ def input_digests(root: Path, paths: list[Path]) -> dict[str, str]:
             data = path.read_bytes()
         except OSError:
             continue
-        found[path.relative_to(root).as_posix()] = digest(data.replace(b"\r\n", b"\n"))
+        found[path.relative_to(root).as_posix()] = sha256(data.replace(b"\r\n", b"\n"))
     return found
 
 
 def settings_digest(project: Project) -> str:
     """Digest of the settings that decide output."""
-    return digest(repr((project.package, project.marker, project.manifests.name)).encode())[:16]
+    return sha256(repr((project.package, project.marker, project.manifests.name)).encode())[:16]
 
 
 def current_inputs(project: Project) -> dict[str, str]:

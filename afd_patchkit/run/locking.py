@@ -10,9 +10,9 @@ from afd_patchkit.assemble.workspace import import_packages
 from afd_patchkit.findings.finding import Severity
 from afd_patchkit.model import Pin, Pins
 from afd_patchkit.run import lock as locks
-from afd_patchkit.run.lock import ENGINE, Lock
+from afd_patchkit.run.lock import Lock
 from afd_patchkit.run.pins import Opener
-from afd_patchkit.version import __version__
+from afd_patchkit.version import ENGINE, __version__
 
 
 def build_lock(

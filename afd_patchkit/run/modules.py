@@ -11,11 +11,11 @@ from afd_patchkit.assemble.module import ModuleMaker
 from afd_patchkit.assemble.result import ModuleResult, record
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import PatchkitError
-from afd_patchkit.findings.report import Progress
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.model import Manifest, Pins
 from afd_patchkit.project import Project
 from afd_patchkit.run.lock import Lock
+from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.pins import Opener
 from afd_patchkit.source.locate import parse_reference
 from afd_patchkit.upstream.options import SourceOptions
@@ -28,10 +28,7 @@ def generate_modules(
     workspace: Workspace,
     manifests: Sequence[Manifest],
     opener: Opener,
-    jobs: int | None = 1,
-    progress: Progress | None = None,
-    *,
-    full: bool = False,
+    options: RunOptions,
 ) -> list[ModuleResult]:
     """Generate modules into memory; user errors become findings of failed results.
 
@@ -40,19 +37,18 @@ def generate_modules(
         workspace: the upstreams.
         manifests: what to generate.
         opener: what opened the upstreams.
-        jobs: worker processes; by default one below 400 entries.
-        progress: told about modules.
-        full: generate also the entries that an earlier run generated from the same inputs.
+        options: of the run; a full one generates also the entries that an earlier run generated from the same inputs.
     """
     prefetch(workspace, manifests, opener)
+    progress = options.progress
     if progress:
         progress.start(len(manifests))
     entries = sum(1 for m in manifests for _ in m.all_entries())
-    count = jobs or (2 if entries >= _PARALLEL_FROM else 1)
+    count = options.jobs or (2 if entries >= _PARALLEL_FROM else 1)
     results: list[ModuleResult] = []
     gc.freeze()  # modules and models of the tool itself
     try:
-        for result in _results(project, workspace, manifests, opener, min(count, len(manifests) or 1), full=full):
+        for result in _results(project, workspace, manifests, opener, min(count, len(manifests) or 1), full=options.full):
             results.append(result)
             # What a module leaves behind (parsed files) lives until the end of the run. Scanning it again in every
             # collection would make the cost per entry grow with their number.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from afd_patchkit.findings.errors import ManifestError
@@ -29,19 +29,31 @@ def overridden(pins: Pins, overrides: Mapping[str, str]) -> tuple[Pins, dict[str
             n for n, p in pins.pins.items() if p.distribution == name and p.role == "target"
         ] or [n for n in pins.pins if n == name]
         if not found:
-            raise ManifestError(
-                finding(
-                    "PK091",
-                    f"no pin or distribution is named {name}",
-                    help=f"Pins: {', '.join(sorted(pins.pins))}.",
-                )
-            )
+            raise _unknown(pins, name)
         pin = pins.pins[found[0]]
         new = _moved_pin(pin, version)
         if new != pin:
             changed[found[0]] = new
             moved[found[0]] = version
     return pins.model_copy(update={"pins": changed}), moved
+
+
+def selected(pins: Pins, names: Collection[str]) -> dict[str, Pin]:
+    """The pins of these names; all when none is named.
+
+    Raises:
+        ManifestError: there is no such pin (PK091).
+    """
+    for name in names:
+        if name not in pins.pins:
+            raise _unknown(pins, name)
+    return {name: pin for name, pin in pins.pins.items() if not names or name in names}
+
+
+def _unknown(pins: Pins, name: str) -> ManifestError:
+    return ManifestError(
+        finding("PK091", f"no pin or distribution is named {name}", help=f"Pins: {', '.join(sorted(pins.pins))}.")
+    )
 
 
 def _moved_pin(pin: Pin, version: str) -> Pin:

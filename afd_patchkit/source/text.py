@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import codecs
-import hashlib
 import io
 import tokenize
 import warnings
@@ -12,13 +11,9 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import Position, finding
-
-
-def sha256(data: bytes) -> str:
-    """Hex SHA-256 of `data`."""
-    return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, order=True)

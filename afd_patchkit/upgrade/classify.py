@@ -12,10 +12,10 @@ from afd_patchkit.assemble.entry import GeneratedEntry
 from afd_patchkit.assemble.module import Attempt
 from afd_patchkit.assemble.record import entry_record, symbol_record
 from afd_patchkit.delta.apply import Reader
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Delta, Entry, TakeBody
-from afd_patchkit.run.lock import digest
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.upgrade.checks import early_exits, is_serious
 from afd_patchkit.upgrade.deltas import Change, Judged, judge
@@ -132,13 +132,13 @@ def new_digest(subject: Subject, symbol: Symbol | None) -> str:
     data = symbol.data if symbol is not None else b""
     if not subject.touched:
         data += subject.version.encode()
-    return digest(data)[:16]
+    return sha256(data)[:16]
 
 
 def base_digest(subject: Subject) -> str:
     """Digest of what the entry was made from: its upstream text, or what owned code mirrors."""
     if subject.entry.kind == "owned":
-        return digest("".join(f"{k}{v}" for k, v in sorted(subject.record.get("watch", {}).items())).encode())[:16]
+        return sha256("".join(f"{k}{v}" for k, v in sorted(subject.record.get("watch", {}).items())).encode())[:16]
     return str(subject.record.get("sha256", ""))[:16]
 
 
@@ -296,7 +296,7 @@ def _owned(subject: Subject) -> EntryResult:
     )  # fmt: skip
     if subject.gates and subject.new.error is None:
         result = replace(result, status="conflict", reasons=subject.gates, upstream_changed="what our code calls or imports")
-        return replace(result, must_do="mend the code", new_digest=digest(subject.version.encode())[:16])
+        return replace(result, must_do="mend the code", new_digest=sha256(subject.version.encode())[:16])
     if subject.new.error is not None:
         gone = any(f.code in ("PK205", "PK405") for f in subject.new.error.findings)
         status: Status = "missing" if gone else "conflict"
@@ -304,10 +304,10 @@ def _owned(subject: Subject) -> EntryResult:
         return replace(result, must_do="correct `watch`, and read what replaced the symbol")
     assert subject.new.generated is not None
     now = subject.new.generated.watched
-    after = {s.reference: digest(s.data)[:16] for s in now}
+    after = {s.reference: sha256(s.data)[:16] for s in now}
     texts = {s.reference: s for s in now}
     changed = [ref for ref in after if before.get(ref) != after[ref]]
-    moved = digest("".join(f"{k}{v}" for k, v in sorted(after.items())).encode())[:16]
+    moved = sha256("".join(f"{k}{v}" for k, v in sorted(after.items())).encode())[:16]
     if not changed or not before:
         return replace(result, must_do="nothing", new_digest=moved)
     reasons = tuple(

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from afd_patchkit.digests import short
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import finding
-from afd_patchkit.run.lock import short
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from packaging.version import InvalidVersion, Version
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.model import Pin, Pins
 from afd_patchkit.project import Project
 from afd_patchkit.run.lock import Lock
+from afd_patchkit.run.pins import overridden
+from afd_patchkit.upstream import releases
+from afd_patchkit.upstream.options import SourceOptions
 
 
 def the_pin(
@@ -71,3 +76,27 @@ def _older(one: str, other: str) -> bool:
         return Version(one) < Version(other)
     except InvalidVersion:
         return False
+
+
+def last_run(project: Project) -> str:
+    """Under which name the cache keeps what the last upgrade of a project moved."""
+    return sha256(str(project.root).encode())
+
+
+def wanted_releases(project: Project, named: Sequence[tuple[str, str]], options: SourceOptions) -> list[tuple[str, str]]:
+    """The versions asked for, each once; `latest` and `newer` are what the package index has beyond the pin.
+
+    Raises:
+        PatchkitError: there is no such pin (PK091), or the index cannot be asked.
+    """
+    result: dict[tuple[str, str], None] = {}
+    for name, version in named:
+        if version not in {"latest", "newer"}:
+            result[name, version] = None
+            continue
+        pins = load_manifests(project).pins
+        _, moved = overridden(pins, {name: version})
+        found = next(iter(moved))
+        newer = releases.newer_releases(found, pins.pins[found], options) or [pins.pins[found].version]
+        result |= dict.fromkeys((found, v) for v in (newer if version == "newer" else newer[-1:]))
+    return list(result)

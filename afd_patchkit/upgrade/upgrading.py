@@ -1,21 +1,21 @@
-"""`upgrade` and `accept` for scripts and the command line."""
+"""`upgrade` for scripts and the command line."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from afd_patchkit.findings.errors import ManifestError, PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.project import Project
-from afd_patchkit.run.lock import digest
 from afd_patchkit.upgrade import accepted
 from afd_patchkit.upgrade.accepted import Acceptance
+from afd_patchkit.upgrade.plan import last_run
 from afd_patchkit.upgrade.result import UpgradeResult
 from afd_patchkit.upgrade.upgrader import Upgrader
-from afd_patchkit.upgrade.write import accepted_edits, new_manifests, recover, replace_file
+from afd_patchkit.upgrade.write import accepted_edits, new_manifests, recover
 from afd_patchkit.upstream.options import SourceOptions
 
 if TYPE_CHECKING:
@@ -76,16 +76,12 @@ def upgrades(
         result = upgrader.to(target, progress)
         if result.entries:
             result = accepted.apply(result, items, project.shown(accepted.path_of(project)))
-            chosen.store.put_document({"overrides": dict(target)}, "upgrades", _key(project))
+            chosen.store.put_document({"overrides": dict(target)}, "upgrades", last_run(project))
         if write:
             result = _written(upgrader, result, target, items)
         results.append(replace(result, findings=(*recovered, *result.findings)))
         gc.collect()  # commands do it only where a part of the work is done
     return results
-
-
-def _key(project: Project) -> str:
-    return digest(str(project.root).encode())
 
 
 def _failed(target: Mapping[str, str], findings: Sequence[Finding]) -> UpgradeResult:
@@ -124,86 +120,3 @@ def _written(
 
 def _count(number: int, one: str, more: str) -> str:
     return f"{number} {one if number == 1 else more}"
-
-
-# ---- accepting --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """What `accept` did.
-
-    Attributes:
-        recorded: the acceptances, one for each finding.
-        file: where they are, as the user would type it.
-        findings: why nothing was recorded.
-    """
-
-    recorded: tuple[Acceptance, ...] = ()
-    file: str = ""
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def exit_code(self) -> int:
-        """As for every command."""
-        return max((f.exit_code for f in self.findings), default=0)
-
-
-def accept(
-    project: Project,
-    ref: str,
-    why: str,
-    *,
-    pin_overrides: Mapping[str, str] | None = None,
-    options: SourceOptions | None = None,
-    who: str = "",
-    date: str = "",
-) -> Accepted:
-    """Record that a person has reviewed what an upgrade says about an entry or one of its deltas.
-
-    Args:
-        project: what to work on.
-        ref: `ENTRY` or `ENTRY/DELTA`; an entry's name alone will do where it is unique.
-        why: the reason, for those who read it later.
-        pin_overrides: the upgrade it is about; the last one that was run by default.
-        options: where upstreams may come from.
-        who: the reviewer, if it shall be recorded.
-        date: the day, if it shall be recorded.
-    """
-    chosen = options or SourceOptions()
-    file = project.shown(accepted.path_of(project))
-    try:
-        if not why.strip():
-            raise ManifestError(finding("PK094", f"{ref} cannot be accepted: say why", help='Add `--why "..."`.'))
-        recover(project, write=False)
-        target = dict(pin_overrides or {}) or _last(project, chosen)
-        result = Upgrader(project, chosen).to(target)
-        bad = tuple(f for f in result.findings if f.exit_code)
-        if not result.entries:
-            return Accepted(file=file, findings=bad or result.findings)
-        entry, delta = accepted.resolve(result, ref)
-        made = accepted.made(result, entry, delta, why.strip(), who, date)
-        known = accepted.load(project)
-        replaced = {(a.entry, a.delta, a.code, a.pin, a.base, a.new) for a in made}
-        kept = [a for a in known if (a.entry, a.delta, a.code, a.pin, a.base, a.new) not in replaced]
-        replace_file(accepted.path_of(project), accepted.dumps([*kept, *made]))
-    except PatchkitError as error:
-        return Accepted(file=file, findings=error.findings)
-    return Accepted(tuple(made), file)
-
-
-def _last(project: Project, options: SourceOptions) -> dict[str, str]:
-    """The upgrade that was run last.
-
-    Raises:
-        ManifestError: there is none (PK096).
-    """
-    found = options.store.document("upgrades", _key(project))
-    if found is None or not isinstance(found.get("overrides"), dict):
-        raise ManifestError(
-            finding("PK096", "accept what? No upgrade of this project was run yet", help="Run it first, or name the release.")
-        )
-    return {str(k): str(v) for k, v in found["overrides"].items()}
-
-
-__all__ = ["Accepted", "accept", "upgrade", "upgrades"]

@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.assemble.workspace import Workspace
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position, Severity, finding
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
 from afd_patchkit.model import Manifest, Pin, Pins
 from afd_patchkit.project import Project
-from afd_patchkit.run.lock import JOURNAL, current_inputs, digest
+from afd_patchkit.run.lock import JOURNAL, current_inputs
 from afd_patchkit.run.locking import build_lock
 from afd_patchkit.run.modules import generate_modules
+from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.pins import Opener
 from afd_patchkit.run.writing import write_generated
 from afd_patchkit.upgrade.result import EntryResult
@@ -96,12 +98,12 @@ def write(
     """
     replaced = {name: parse_manifest(data, name) for name, data in files.items() if _is_manifest(project, name)}
     all_manifests = tuple(replaced.get(m.path, m) for m in manifests)
-    results = generate_modules(project, Workspace(pins, opener), all_manifests, opener)
+    results = generate_modules(project, Workspace(pins, opener), all_manifests, opener, RunOptions(jobs=1))
     errors = [f for r in results for f in r.findings if f.severity is Severity.ERROR]
     if errors or any(r.failed for r in results):
         return [], list(dict.fromkeys(errors))
     inputs = current_inputs(project)
-    inputs |= {name: digest(data.replace(b"\r\n", b"\n")) for name, data in files.items() if name in inputs}
+    inputs |= {name: sha256(data.replace(b"\r\n", b"\n")) for name, data in files.items() if name in inputs}
     new = build_lock({}, lock, inputs, pins, results, opener, {})
     journal = json.dumps({"files": [_row(project, name, data) for name, data in sorted(files.items())]}).encode()
     written, removed = write_generated(project, new, results, extra={JOURNAL: journal})
@@ -116,7 +118,7 @@ def _is_manifest(project: Project, name: str) -> bool:
 
 def _row(project: Project, name: str, data: bytes) -> dict[str, str | None]:
     path = project.root / name
-    return {"path": name, "old": digest(path.read_bytes()) if path.exists() else None, "text": data.decode()}
+    return {"path": name, "old": sha256(path.read_bytes()) if path.exists() else None, "text": data.decode()}
 
 
 def journal_of(project: Project) -> Path:
@@ -145,7 +147,7 @@ def finish(project: Project) -> bool:
         now = place.read_bytes() if place.exists() else None
         if now == data:
             continue
-        if (digest(now) if now is not None else None) != row["old"]:
+        if (sha256(now) if now is not None else None) != row["old"]:
             raise PatchkitError(
                 finding(
                     "PK547",

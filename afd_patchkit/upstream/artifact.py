@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import IO
 from urllib.parse import urlsplit
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream import archives
 from afd_patchkit.upstream.base import Artifact
@@ -405,7 +406,7 @@ def remembered(request: Request) -> list[IndexFile]:
 
 
 def _release_key(request: Request, index: str) -> tuple[str, ...]:
-    where = hashlib.sha256(redact(index).rstrip("/").encode()).hexdigest()[:16]
+    where = sha256(redact(index).rstrip("/").encode())[:16]
     return "releases", where, normalised(request.pin.distribution), str(request.version)
 
 

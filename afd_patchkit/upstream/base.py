@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import Position, finding
-from afd_patchkit.source.text import SourceFile, load_source, sha256
+from afd_patchkit.source.text import SourceFile, load_source
 
 
 @dataclass(frozen=True, slots=True)

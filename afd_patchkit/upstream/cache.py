@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from afd_patchkit.digests import sha256
+
 FORMAT = "v1"
 _STALE = 24 * 3600.0
 _WAIT = 900.0
@@ -81,7 +83,7 @@ class Store:
                 head, _, body = file.read().partition(b"\n")
         except OSError:
             return None
-        if head.decode("ascii", "replace") == hashlib.sha256(body).hexdigest():
+        if head.decode("ascii", "replace") == sha256(body):
             with contextlib.suppress(ValueError, RecursionError):
                 value = json.loads(body)
                 if isinstance(value, dict):
@@ -97,12 +99,12 @@ class Store:
         """Keep `value` (plain JSON data) under `key`."""
         if self.root is not None:
             body = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
-            self._write(self._document_path(key), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+            self._write(self._document_path(key), sha256(body).encode() + b"\n" + body)
 
     def _document_path(self, key: tuple[str, ...]) -> str:
         # Parts are digests, normalised names and versions; hash anything that might not be a plain file name.
         parts = [
-            p if p.replace("-", "").replace("_", "").isalnum() else hashlib.sha256(p.encode()).hexdigest() for p in key
+            p if p.replace("-", "").replace("_", "").isalnum() else sha256(p.encode()) for p in key
         ]
         return f"{self.root}/{'/'.join(parts)}.json"
 
@@ -137,7 +139,7 @@ class Store:
         folder = self.root / "locks"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            guard = FileLock(str(folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.lock"))
+            guard = FileLock(str(folder / f"{sha256(name.encode())[:32]}.lock"))
             guard.acquire(timeout=_WAIT)  # then go on: it only saves work
         except (OSError, NotImplementedError):
             yield

@@ -8,9 +8,9 @@ import subprocess
 import tempfile
 import weakref
 from collections.abc import Collection, Iterable, Mapping
-from hashlib import sha256
 from pathlib import Path
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream.archives import safe_name
 from afd_patchkit.upstream.base import Artifact
@@ -156,7 +156,7 @@ class Repository:
         self.lock_name = f"git {url}"
         self.fetches = self.received = 0
         store = request.options.store
-        name = sha256(url.encode()).hexdigest()[:32]
+        name = sha256(url.encode())[:32]
         folder = store.root / "git-repositories" / f"{name}.git" if store.root is not None and store.writable else None
         try:
             if folder is not None:

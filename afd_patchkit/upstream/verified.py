@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.source.text import SourceFile, load_source
@@ -177,7 +177,7 @@ class SourceUpstream(CachingUpstream):
 
     def _check_lock(self, path: str, data: bytes) -> None:
         locked = self.request.locked.get(path)
-        if locked is not None and (found := hashlib.sha256(data).hexdigest()) != locked:
+        if locked is not None and (found := sha256(data)) != locked:
             raise mismatch(
                 f"{path} of {self.request.label}, read from {self.artifact.file}, is not the locked file",
                 path=path,

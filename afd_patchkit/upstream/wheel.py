@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
-import hashlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from afd_patchkit.digests import sha256
 from afd_patchkit.upstream import archives
 from afd_patchkit.upstream.archives import Reader, ZipMember
 from afd_patchkit.upstream.cache import digest_of, matches
@@ -98,7 +98,7 @@ def read_wheel(read: Reader, size: int, archive: str, request: Request) -> Membe
         rows[path] = [digest, member.size, member.start, member.end, member.compressed, member.method, member.crc]
         if path != member.name:
             rows[path].append(member.name)
-    record = "sha256:" + hashlib.sha256(raw).hexdigest()
+    record = "sha256:" + sha256(raw)
     return MemberIndex("wheel", archive, normalised(name), version, record, rows)
 
 

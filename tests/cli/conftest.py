@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -14,6 +15,8 @@ from click.testing import CliRunner, Result
 
 from afd_patchkit.cli import main
 from afd_patchkit.findings.report import Report
+from afd_patchkit.run.options import RunOptions
+from afd_patchkit.upstream.options import SourceOptions
 
 
 @dataclass
@@ -23,8 +26,8 @@ class Engine:
     result: Any = field(default_factory=Report)
     calls: list[dict[str, Any]] = field(default_factory=list)
 
-    def regen(self, project: Any, **options: Any) -> Report:
-        self.calls.append({"project": project, **options})
+    def regen(self, project: Any, options: RunOptions, *, check: bool = False) -> Report:
+        self.calls.append({"project": project, "check": check, **{f.name: getattr(options, f.name) for f in fields(options)}})
         if isinstance(self.result, BaseException):
             raise self.result
         return self.result() if callable(self.result) else self.result
@@ -39,7 +42,13 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
         made.__dict__.update(names)
         monkeypatch.setitem(sys.modules, name, made)
 
-    module("afd_patchkit.api", regen=stub.regen)
+    module(
+        "afd_patchkit.api",
+        RunOptions=RunOptions,
+        SourceOptions=SourceOptions,
+        regen=stub.regen,
+        check=partial(stub.regen, check=True),
+    )
     module(
         "afd_patchkit.project",
         load_project=lambda start=None: SimpleNamespace(start=start, root=(start or Path()).resolve()),

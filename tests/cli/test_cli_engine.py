@@ -36,7 +36,7 @@ def test_what_reaches_the_engine(run, engine, arguments, expected):
 def test_sources(run, engine, folder):
     (folder / "tree").mkdir()
     assert run("regen", "--source", "acme=tree", "--offline").exit_code == 0
-    options = engine.calls[0]["options"]
+    options = engine.calls[0]["sources"]
     assert (options.sources, options.offline, options.progress) == ({"acme": Path("tree")}, True, None)
 
 

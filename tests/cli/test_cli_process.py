@@ -28,7 +28,10 @@ def stub(name, **names):
     sys.modules[name] = module
 
 def engine(result):
-    stub("afd_patchkit.api", regen=lambda project, **options: result(**options) if callable(result) else result)
+    from afd_patchkit.run.options import RunOptions
+    from afd_patchkit.upstream.options import SourceOptions
+    run = lambda project, options: result(options) if callable(result) else result
+    stub("afd_patchkit.api", RunOptions=RunOptions, SourceOptions=SourceOptions, regen=run, check=run)
     import afd_patchkit.project
     afd_patchkit.project.load_project = lambda start=None: SimpleNamespace(root=Path())
 
@@ -128,7 +131,7 @@ def test_control_c_exits_130_and_says_so():
         import signal
         signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
 
-        def slow(**options):
+        def slow(options):
             print("ready", file=sys.stderr, flush=True)
             time.sleep(60)
         engine(slow)

@@ -139,16 +139,16 @@ def test_entries_may_be_shortened(run, project, topic, entry):
     [
         (
             "runner.py::run_halves",
-            "may be any of: acme_backport/runner.py::run_halves, acme_other/runner.py::run_halves.",
+            "PK093: 'runner.py::run_halves' names several entries help: Write one of: acme_backport/runner.py::run_halves, acme_other/runner.py::run_halves.",
         ),
-        ("acme_backport/runner.py::run_halfs", "There is no entry"),
-        ("unner.py::step", "There is no entry"),
+        ("acme_backport/runner.py::run_halfs", "PK093: there is no entry 'acme_backport/runner.py::run_halfs'"),
+        ("unner.py::step", "PK093: there is no entry 'unner.py::step'"),
     ],
 )
 def test_entries_that_are_none_or_several(run, project, topic, message):
     result = run("explain", topic)
     assert result.exit_code == 2
-    assert message in " ".join(result.stderr.split())
+    assert message in " ".join(result.stdout.split())
 
 
 def test_explain_an_entry_as_markdown(run, project):
@@ -232,4 +232,5 @@ def test_pins_know_the_lock(run, project):
 def test_unknown_pins_are_refused(run, project):
     result = run("pins", "akme")
     assert result.exit_code == 2
-    assert "pins.yaml has no pin 'akme'; it has acme, acme-next." in result.stderr
+    assert "PK091: no pin or distribution is named akme" in result.stdout
+    assert "Pins: acme, acme-next." in result.stdout

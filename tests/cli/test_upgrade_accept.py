@@ -135,7 +135,7 @@ def test_nobody_holds_it(run, holders):
     ("arguments", "code", "said"),
     [
         (["acme.tools"], 2, "package.module:name"),
-        (["acme.tools:helper", "--in", "other"], 2, "has no pin 'other'"),
+        (["acme.tools:helper", "--in", "other"], 2, "no pin or distribution is named other"),
         (["acme.gone:helper"], 3, "has a module acme.gone"),
     ],
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from afd_patchkit.api import load_project, regen
+from afd_patchkit.api import RunOptions, check, load_project, regen
 from afd_patchkit.findings.report import Report
 from afd_patchkit.upstream.options import SourceOptions
 
@@ -168,13 +169,16 @@ class Sample:
 
     def regen(self, **arguments: Any) -> Report:
         """Regenerate in this process, `acme` read from the source tree."""
-        sources = {"acme": self.source, **arguments.pop("sources", {})}
-        options = SourceOptions(sources=sources, offline=True, cache_dir=self.root.parent / "cache")
-        return regen(load_project(self.root), options=options, **arguments)
+        return regen(load_project(self.root), self.options(**arguments))
 
     def check(self, **arguments: Any) -> Report:
         """Check in this process."""
-        return self.regen(check=True, **arguments)
+        return check(load_project(self.root), self.options(**arguments))
+
+    def options(self, *, sources: Mapping[str, Path] | None = None, **more: Any) -> RunOptions:
+        """The options of a run that reads `acme` from the source tree."""
+        paths = {"acme": self.source, **(sources or {})}
+        return RunOptions(sources=SourceOptions(sources=paths, offline=True, cache_dir=self.root.parent / "cache"), **more)
 
     @property
     def lock(self) -> Path:

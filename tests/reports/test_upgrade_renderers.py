@@ -19,10 +19,12 @@ from afd_patchkit.findings.finding import Position, Severity
 from afd_patchkit.findings.report import Report
 from afd_patchkit.reports.context import Context
 from afd_patchkit.reports.layout import Style, columns
-from afd_patchkit.reports.upgrade.diff import VIEWS, absent, entry_diff, unified
+from afd_patchkit.reports.markdown import LIMIT
+from afd_patchkit.reports.unified import unified
+from afd_patchkit.reports.upgrade.diff import VIEWS, absent, entry_diff
 from afd_patchkit.reports.upgrade.html import render_findings_html, render_upgrade_html
 from afd_patchkit.reports.upgrade.json_report import upgrade_schema
-from afd_patchkit.reports.upgrade.markdown import LIMIT, render_upgrade_markdown
+from afd_patchkit.reports.upgrade.markdown import render_upgrade_markdown
 from afd_patchkit.reports.upgrade.render import FILES, FORMATS, render_upgrade
 from afd_patchkit.reports.upgrade.sarif import upgrade_sarif
 from afd_patchkit.reports.upgrade.view import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from afd_patchkit.api import load_project, regen
+from afd_patchkit.api import RunOptions, load_project, regen
 from afd_patchkit.findings.report import Report
 from afd_patchkit.project import Project
 from afd_patchkit.upgrade.result import UpgradeResult
@@ -102,7 +102,7 @@ def test_what_is_clean_and_what_needs_work(results: dict[str, UpgradeResult], ve
 def test_nothing_is_written_while_something_needs_work(project: Project, version: str) -> None:
     regen(project)
     before = state(project)
-    report = regen(project, overrides={"vllm": version})
+    report = regen(project, RunOptions(overrides={"vllm": version}))
     assert report.exit_code == 1
     unsettled = {f.entry for f in report.findings if f.code == "PK501"}
     assert unsettled == {f"{SET}/{ref}" for status, refs in WORK[version].items() if status != "clean" for ref in refs}
@@ -113,7 +113,7 @@ def test_nothing_is_written_while_something_needs_work(project: Project, version
 
 def test_the_release_with_native_ubatches_gets_nothing_of_the_backport(project: Project) -> None:
     regen(project)
-    report = regen(project, overrides={"vllm": "0.30.0"})
+    report = regen(project, RunOptions(overrides={"vllm": "0.30.0"}))
     assert report.exit_code == 0, report.findings
     package = project.generated / project.package
     assert {p.name for p in (package / SET).glob("*.py")} == {*STAYS, "__init__.py"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from afd_patchkit.api import regen
+from afd_patchkit.api import RunOptions, regen
 
 from .world import World
 
@@ -55,7 +55,7 @@ def world(tmp_path) -> World:
 def said(world: World, name: str) -> tuple[int, list[tuple[str, str, str | None]]]:
     world.release("2.0", {"engine": RELEASES[name]})
     options = world.options(**{"acme": "acme-2.0", "acme@1.0": "acme-1.0", "acme@2.0": "acme-2.0"})
-    report = regen(world.project, overrides={"acme": "2.0"}, options=options)
+    report = regen(world.project, RunOptions(overrides={"acme": "2.0"}, sources=options))
     return report.exit_code, [(f.code, f.message, f.entry) for f in report.findings if f.code in ("PK501", "PK660", "PK661", "PK662", "PK663")]
 
 
@@ -97,5 +97,5 @@ def test_what_is_said_and_written(world: World, name: str, code: int, expected) 
 
 
 def test_the_pinned_release_says_nothing(world: World) -> None:
-    report = regen(world.project, overrides={"acme": "1.0"}, options=world.options(acme="acme-1.0"))
+    report = regen(world.project, RunOptions(overrides={"acme": "1.0"}, sources=world.options(acme="acme-1.0")))
     assert [f for f in report.findings if f.code.startswith("PK66")] == []

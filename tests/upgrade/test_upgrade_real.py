@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from afd_patchkit.api import load_project, regen
+from afd_patchkit.api import RunOptions, load_project, regen
 from afd_patchkit.upgrade.result import EntryResult
 from afd_patchkit.upgrade.upgrading import upgrades
 from afd_patchkit.upstream.options import SourceOptions
@@ -99,7 +99,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], E
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     project, options = load_project(root), SourceOptions()
-    report = regen(project, options=options)
+    report = regen(project, RunOptions(sources=options))
     assert not [f for f in report.findings if f.severity.value == "error"], report.findings
     found = {}
     for result in upgrades(project, [{"vllm": v} for v in VERSIONS], options=options):

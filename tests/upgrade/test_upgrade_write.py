@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from afd_patchkit.api import check, regen
+from afd_patchkit.api import RunOptions, check, regen
 from afd_patchkit.findings.errors import PatchkitError
-from afd_patchkit.upgrade import upgrading, write
-from afd_patchkit.upgrade.upgrading import Accepted
+from afd_patchkit.upgrade import write
+from afd_patchkit.upgrade.accepting import Accepted
+from afd_patchkit.upgrade.accepting import accept as accept_finding
 
 from .world import World, codes
 
@@ -63,7 +64,7 @@ def world(tmp_path: Path) -> World:
 
 def accept(world: World, ref: str, why: str = "read it", version: str = "2.0", old: str = "1.0") -> Accepted:
     options = world.options(**{f"acme@{version}": f"acme-{version}", f"acme@{old}": f"acme-{old}"})
-    return upgrading.accept(world.project, ref, why, pin_overrides={"acme": version}, options=options)
+    return accept_finding(world.project, ref, why, pin_overrides={"acme": version}, options=options)
 
 
 def manifest(world: World) -> str:
@@ -76,7 +77,7 @@ def pins(world: World) -> str:
 
 def is_current(world: World, version: str) -> bool:
     options = world.options(acme=f"acme-{version}")
-    return check(world.project, options=options, full=True).exit_code == 0
+    return check(world.project, RunOptions(sources=options, full=True)).exit_code == 0
 
 
 # ---- writing ----------------------------------------------------------------------------------------------------------
@@ -195,10 +196,10 @@ def test_gone_and_missing_cannot_be_accepted(world: World) -> None:
 def test_the_last_upgrade_is_the_default(world: World) -> None:
     world.release("2.0", {"engine": GUARDED})
     options = world.options(**{"acme@2.0": "acme-2.0", "acme@1.0": "acme-1.0"})
-    nothing = upgrading.accept(world.project, "f", "fine", options=options)
+    nothing = accept_finding(world.project, "f", "fine", options=options)
     assert [f.code for f in nothing.findings] == ["PK096"]
     world.upgrade()
-    assert len(upgrading.accept(world.project, "f", "fine", options=options).recorded) == 1
+    assert len(accept_finding(world.project, "f", "fine", options=options).recorded) == 1
 
 
 def test_useless_acceptances(world: World) -> None:
@@ -304,7 +305,7 @@ def test_killed_while_writing(world: World, step: int, way: str, tmp_path: Path)
         assert is_current(world, "1.0")
         return
     if way == "check":
-        report = check(world.project, options=world.options(acme="acme-2.0"))
+        report = check(world.project, RunOptions(sources=world.options(acme="acme-2.0")))
         assert [f.code for f in report.findings] == ["PK546"]
         assert [f.code for f in world.upgrade().findings] == ["PK546"]
         assert journal.exists(), "a check writes nothing"
@@ -312,7 +313,7 @@ def test_killed_while_writing(world: World, step: int, way: str, tmp_path: Path)
         result = world.upgrade(old="2.0", write=True)
         assert [f.code for f in result.findings] == ["PK654", "PK650"]
     else:
-        assert regen(world.project, options=world.options(acme="acme-2.0")).exit_code == 0
+        assert regen(world.project, RunOptions(sources=world.options(acme="acme-2.0"))).exit_code == 0
     assert not journal.exists()
     assert '"2.0"' in pins(world)
     assert manifest(world) == MANIFEST.replace("acme.engine:f", "acme.core:f")

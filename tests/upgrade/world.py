@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from afd_patchkit.api import load_project, regen
+from afd_patchkit.api import RunOptions, load_project, regen
 from afd_patchkit.findings.report import Report
 from afd_patchkit.project import Project
 from afd_patchkit.upgrade.result import EntryResult, UpgradeResult
@@ -86,7 +86,7 @@ class World:
         """Generate at a release; it must work."""
         sources = {p.name.rpartition("-")[0]: p.name for p in sorted(self.releases.iterdir()) if p.name.endswith("-1.0")}
         sources["acme"] = f"acme-{version}"
-        report = regen(self.project, options=self.options(**sources), **arguments)
+        report = regen(self.project, RunOptions(sources=self.options(**sources), **arguments))
         assert report.exit_code == 0, report.findings
         return report
 

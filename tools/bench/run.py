@@ -149,9 +149,7 @@ def _symbols(loaded: Any, manifests: Sequence[Any], folder: Path) -> list[str]:
 
 def scale(_: int) -> None:
     """Cost by number of entries: `regen --full` in this process, a warm `check` as a command."""
-    from afd_patchkit.api import load_project
-    from afd_patchkit.api import regen as run
-    from afd_patchkit.upstream.options import SourceOptions
+    from afd_patchkit.api import RunOptions, SourceOptions, load_project, regen
     from tools.bench.synthetic import make_project
 
     print("entries  regen --full  per entry  warm check")
@@ -161,7 +159,7 @@ def scale(_: int) -> None:
             project = load_project(root)
             options = SourceOptions(sources={"acme": source}, offline=True, cache_dir=Path(folder, "cache"))
             started = time.perf_counter()
-            report = run(project, options=options, full=True, jobs=1)
+            report = regen(project, RunOptions(sources=options, full=True, jobs=1))
             took = time.perf_counter() - started
             assert report.exit_code == 0, report.findings[:3]
             warm = seconds([sys.executable, "-m", "afd_patchkit", "--project", str(root), "check"])

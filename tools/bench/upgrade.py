@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from afd_patchkit.api import load_project, regen
+from afd_patchkit.api import RunOptions, load_project, regen
 from afd_patchkit.upgrade.result import EntryResult, UpgradeResult
 from afd_patchkit.upgrade.upgrading import upgrade
 from afd_patchkit.upstream.options import SourceOptions
@@ -150,7 +150,7 @@ def upgraded(folder: Path, count: int) -> tuple[UpgradeResult, Took]:
     invented(source, target, count)
     project = load_project(root)
     options = SourceOptions(sources={"acme": source}, offline=True, cache_dir=folder / "cache")
-    report = regen(project, options=options, jobs=1)
+    report = regen(project, RunOptions(sources=options, jobs=1))
     assert report.exit_code == 0, report.findings[:3]
     both = SourceOptions(sources={"acme@1.0": source, "acme@1.1": target}, offline=True, cache_dir=folder / "cache")
     results: list[UpgradeResult] = []

@@ -17,7 +17,7 @@ from afd_patchkit.cli.session import pass_session, reporting
 if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
     from afd_patchkit.reports.layout import Style
-    from afd_patchkit.upgrade.upgrading import Accepted
+    from afd_patchkit.upgrade.accepting import Accepted
 
 
 @click.command("accept", short_help="Record that a person has reviewed a finding of an upgrade.")
@@ -50,9 +50,7 @@ def command(
     An acceptance is bound to the digests it was made for: when upstream changes the place again, it is open again. It
     stands in a file beside the manifests, to be committed; `upgrade --write` takes what is clean or accepted.
     """
-    from afd_patchkit.findings.report import Report
-    from afd_patchkit.upgrade.upgrading import accept
-    from afd_patchkit.upstream.options import SourceOptions
+    from afd_patchkit.api import Report, SourceOptions, accept
 
     target = overrides(vllm, vllm_ascend, pins)
     paths = source_paths(sources)

@@ -11,15 +11,11 @@ import click
 from afd_patchkit.cli.engine import overrides, pin_options, source_options, source_paths
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting_as
-from afd_patchkit.findings.errors import PatchkitError
 
 if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
-    from afd_patchkit.findings.finding import Finding
-    from afd_patchkit.model import Pin, Pins
-    from afd_patchkit.names.aliases import Alias, Aliases
+    from afd_patchkit.names.aliases import Alias
     from afd_patchkit.reports.layout import Style
-    from afd_patchkit.upstream.options import SourceOptions
 
 
 @click.command("aliases", short_help="List the modules that hold a symbol by name.")
@@ -58,10 +54,7 @@ def command(
 
     With --rebound, a module that is left out (PK319), or that holds no such name (PK320), gives exit code 1.
     """
-    from afd_patchkit.findings.report import Report
-    from afd_patchkit.manifest.load import load_manifests
-    from afd_patchkit.run.pins import overridden
-    from afd_patchkit.upstream.options import SourceOptions
+    from afd_patchkit.api import Report, SourceOptions, aliases
 
     module, colon, name = symbol.partition(":")
     if not (colon and module and name):
@@ -69,65 +62,16 @@ def command(
     versions = overrides(vllm, vllm_ascend, pins)
     paths = source_paths(sources)
     project = session.load_project()
-    known, _ = overridden(load_manifests(project).pins, versions)
-    chosen = _chosen(known, names)
     with progress_for(session) as bars:
         options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
-        found, problems = search(chosen, options, module, name)
-    problems = problems or rebound_problems(found, rebound)
-    _print(session, symbol, found.found, {pin: item.version for pin, item in chosen.items()})
-    for path in found.unreadable:
+        done = aliases(project, module, name, overrides=versions, pins=names, rebound=rebound, sources=options)
+    _print(session, symbol, done.found.found, done.versions)
+    for path in done.found.unreadable:
         session.log(f"not searched, this Python cannot parse it: {path}")
-    if problems:
-        report = Report(findings=tuple(problems))
-        session.log("\n".join(f"{f.severity.value} {f.code}: {f.message}" for f in problems))
-        return report.exit_code
+    if done.findings:
+        session.log("\n".join(f"{f.severity.value} {f.code}: {f.message}" for f in done.findings))
+        return Report(findings=done.findings).exit_code
     return 0
-
-
-def _chosen(pins: Pins, names: Sequence[str]) -> dict[str, Pin]:
-    for name in names:
-        if name not in pins.pins:
-            raise click.UsageError(f"pins.yaml has no pin {name!r}; it has {', '.join(pins.pins)}.")
-    return {n: pin for n, pin in pins.pins.items() if (n in names if names else pin.role == "target")}
-
-
-def search(pins: Mapping[str, Pin], options: SourceOptions, module: str, name: str) -> tuple[Aliases, list[Finding]]:
-    """The aliases, and why a pin could not be searched, or that none has such a module."""
-    from afd_patchkit.assemble.workspace import import_packages
-    from afd_patchkit.findings.finding import finding
-    from afd_patchkit.names.aliases import Scanner
-    from afd_patchkit.upstream.resolve import open_upstream
-
-    opened = []
-    problems: list[Finding] = []
-    for pin_name, pin in pins.items():
-        try:
-            opened.append((open_upstream(pin_name, pin, options), import_packages(pin)))
-        except PatchkitError as error:
-            problems += error.findings
-    found = Scanner(opened, options.store).aliases(module, name)
-    problems += found.problems
-    if not problems and not found.known:
-        problems.append(finding("PK405", f"no pin that was searched ({', '.join(pins)}) has a module {module}"))
-    return found, problems
-
-
-def rebound_problems(found: Aliases, rebound: Sequence[str]) -> list[Finding]:
-    """What a list of rebound modules lacks, and what should not be on it; nothing without a list."""
-    from afd_patchkit.findings.finding import finding
-
-    if not rebound:
-        return []
-    left_out = [
-        finding("PK319", f"{a.module} holds {found.symbol} as `{a.name}` ({a.place}), and is not rebound", upstream=a.place)
-        for a in found.left_out(rebound)
-    ]
-    stale = [
-        finding("PK320", f"{module} is rebound, but does not hold {found.symbol}: what is set there is never read")
-        for module in found.stale(rebound)
-    ]
-    return [*left_out, *stale]
 
 
 def _print(session: Session, symbol: str, found: Sequence[Alias], versions: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ from afd_patchkit.cli.session import pass_session, printing
 if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
     from afd_patchkit.findings.finding import Page
+    from afd_patchkit.reports.layout import Style
 
 FORMATS = ("text", "json", "markdown")
 
@@ -37,7 +38,7 @@ def command(session: Session, topics: tuple[str, ...], format_: str) -> int:
         session.write(json.dumps(data[0] if len(data) == 1 else data, indent=2) + "\n")
         return 0
     texts = [
-        _facts(item, session, format_) if isinstance(item, dict) else _page(item, session, format_)
+        facts_text(item, session.style(), markdown=format_ == "markdown") if isinstance(item, dict) else _page(item, session, format_)
         for item in explained
     ]
     session.write("\n".join(texts))
@@ -48,9 +49,9 @@ def _explain(session: Session, topic: str) -> Page | dict[str, Any]:
     from afd_patchkit.findings.finding import codes, page
 
     if "::" in topic:
-        from afd_patchkit.queries.entries import entry_facts
+        from afd_patchkit.api import entry_facts
 
-        return entry_facts(session, topic)
+        return entry_facts(session.load_project(), topic)
     try:
         return page(topic.upper())
     except KeyError:
@@ -104,7 +105,75 @@ def _page(entry: Page, session: Session, format_: str) -> str:
     return pretty_markdown(text, style)
 
 
-def _facts(facts: dict[str, Any], session: Session, format_: str) -> str:
-    from afd_patchkit.queries.entries import facts_text
+def facts_text(facts: dict[str, Any], style: Style, *, markdown: bool) -> str:
+    """The facts for people."""
+    if markdown:
+        return _markdown(facts)
+    from afd_patchkit.reports.layout import printable, wrap
 
-    return facts_text(facts, session.style(), markdown=format_ == "markdown")
+    lines = [style.paint(facts["entry"], "bold")]
+    for name, value in _rows(facts):
+        first = f"  {style.paint(f'{name:<13}', 'dim')} "
+        lines.extend(wrap(printable(" ".join(value.split())), style, first=first, rest=" " * 16))
+    if facts["deltas"]:
+        lines.append(f"  {style.paint('deltas', 'dim')}")
+        lines.extend(_delta_lines(facts["deltas"], style, 4))
+    return "\n".join(lines) + "\n"
+
+
+def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    place, pin, late = facts["manifest"], facts["pin"], facts["late"]
+    rows = [
+        ("manifest", f"{place['file']}:{place['line']}:{place['column']}" if place["line"] else place["file"]),
+        ("kind", facts["kind"]),
+        ("symbol", facts["symbol"]),
+        ("class", facts["class"]),
+        ("part", facts["part"]),
+        ("via", facts["via"]),
+        ("pin", pin and f"{pin['name']}: {pin['distribution']} {pin['version']}, {pin['role']}"),
+        ("reason", facts["reason"]),
+        ("functionality", facts["functionality"]),
+        ("forwarded", facts["forwarded"]),
+        *(("watch", symbol) for symbol in facts["watch"]),
+        ("depends on", ", ".join(facts["depends_on"])),
+        ("late names", "all" if late is True else ", ".join(late or ())),
+        *(("remove when", text) for text in facts["remove_when"]),
+        ("removal", facts["removal"]),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _delta_lines(deltas: list[dict[str, Any]], style: Style, indent: int) -> list[str]:
+    from afd_patchkit.reports.layout import printable, wrap
+
+    lines = []
+    for delta in deltas:
+        where = f", line {delta['line']}" if delta["line"] else ""
+        operation = style.paint(f"({delta['operation']}{where})", "dim")
+        head = f"{printable(delta['name'])} {operation}"
+        lines.extend(wrap(head, style, first=" " * indent + "- ", rest=" " * (indent + 2)))
+        for name in ("reason", "frozen"):
+            if delta[name]:
+                text = f"{name}: {' '.join(delta[name].split())}"
+                lines.extend(wrap(printable(text), style, first=" " * (indent + 2)))
+        lines.extend(_delta_lines(delta["deltas"], style, indent + 2))
+    return lines
+
+
+def _markdown(facts: dict[str, Any]) -> str:
+    from afd_patchkit.reports.markdown import code, escape
+
+    literal = {"manifest", "symbol", "class", "part", "watch", "depends on", "late names"}
+    lines = [f"## {code(facts['entry'])}", ""]
+    lines += [f"- {name}: {code(value) if name in literal else escape(value)}" for name, value in _rows(facts)]
+
+    def listed(deltas: list[dict[str, Any]], indent: str) -> None:
+        for delta in deltas:
+            because = f": {escape(delta['reason'])}" if delta["reason"] else ""
+            lines.append(f"{indent}- {escape(delta['name'])} ({code(delta['operation'])}){because}")
+            listed(delta["deltas"], indent + "  ")
+
+    if facts["deltas"]:
+        lines.append("- deltas:")
+        listed(facts["deltas"], "  ")
+    return "\n".join(lines) + "\n"

@@ -57,7 +57,7 @@ def command(
 
     With several versions of one pin, a matrix of entries and releases comes first.
     """
-    from afd_patchkit.upstream.options import SourceOptions
+    from afd_patchkit.api import SourceOptions, wanted_releases
 
     named = [("vllm", v) for v in vllm] + [("vllm-ascend", v) for v in vllm_ascend] + list(pins)
     if not named:
@@ -70,36 +70,13 @@ def command(
     project = session.load_project()
     with progress_for(session) as bars:
         options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
-        targets = [{name: version} for name, version in expanded(project, named, options)]
+        targets = [{name: version} for name, version in wanted_releases(project, named, options)]
         if write and len(targets) > 1:
             raise click.UsageError(f"--write takes one release, and {len(targets)} are newer: the pin can move to one only.")
         results = run_upgrades(project, targets, options, write=write, progress=bars.work if bars else None)
     if folder is not None:
         write_reports(session, results, folder, project.marker)
     return print_upgrade(session, results, project.marker)
-
-
-def expanded(project: Project, named: Sequence[tuple[str, str]], options: SourceOptions) -> list[tuple[str, str]]:
-    """The versions asked for, each once; `latest` and `newer` are what the package index has beyond the pin.
-
-    Raises:
-        PatchkitError: there is no such pin (PK091), or the index cannot be asked.
-    """
-    from afd_patchkit.manifest.load import load_manifests
-    from afd_patchkit.run.pins import overridden
-    from afd_patchkit.upstream.releases import newer_releases
-
-    result: dict[tuple[str, str], None] = {}
-    for name, version in named:
-        if version not in {"latest", "newer"}:
-            result[name, version] = None
-            continue
-        pins = load_manifests(project).pins
-        _, moved = overridden(pins, {name: version})
-        found = next(iter(moved))
-        newer = newer_releases(found, pins.pins[found], options) or [pins.pins[found].version]
-        result |= dict.fromkeys((found, v) for v in (newer if version == "newer" else newer[-1:]))
-    return list(result)
 
 
 def run_upgrades(
@@ -115,8 +92,8 @@ def run_upgrades(
     Raises:
         ManifestError: manifests or settings are wrong, whatever the release.
     """
+    from afd_patchkit.api import upgrades
     from afd_patchkit.reports.upgrade.view import moved_findings
-    from afd_patchkit.upgrade.upgrading import upgrades
 
     results = upgrades(project, targets, options=options, write=write, progress=progress)
     for result in results:

@@ -1,11 +1,10 @@
-"""Unified diffs of an entry, and how they look in a terminal."""
+"""The three views of an entry of an upgrade, as two texts and as a diff."""
 
 from __future__ import annotations
 
-from difflib import unified_diff
 from typing import Literal
 
-from afd_patchkit.reports.layout import Style, printable
+from afd_patchkit.reports.unified import level, unified
 from afd_patchkit.upgrade.result import EntryResult
 
 View = Literal["upstream", "delta", "generated"]
@@ -27,22 +26,6 @@ def sides(entry: EntryResult, view: View) -> tuple[str | None, str | None]:
     return entry.ours_old, entry.ours_new
 
 
-def level(upstream: str | None, generated: str | None) -> str | None:
-    """Upstream's text indented as the generated one: a method that became a function has not changed in every line."""
-    if upstream is None or generated is None:
-        return upstream
-    before, after = _indent(upstream), _indent(generated)
-    if len(after) > len(before):
-        return "\n".join(after[len(before) :] + line if line.strip() else line for line in upstream.split("\n"))
-    extra = len(before) - len(after)
-    return "\n".join(line[extra:] if line[:extra].isspace() else line for line in upstream.split("\n")) if extra else upstream
-
-
-def _indent(text: str) -> str:
-    line = next((line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
-    return line[: len(line) - len(line.lstrip())]
-
-
 def absent(entry: EntryResult, view: View) -> str:
     """Why a view has nothing to show; empty when it has something, or when both sides are equal."""
     old, new = sides(entry, view)
@@ -58,23 +41,6 @@ def absent(entry: EntryResult, view: View) -> str:
     return f"not at hand: {missing}"
 
 
-def unified(old: str, new: str, before: str, after: str, *, context: int = 3) -> list[str]:
-    """A unified diff as lines; a missing newline at the end is said, as `git` says it. Empty when the texts are equal."""
-    lines = []
-    for line in unified_diff(_lines(old), _lines(new), before, after, n=context):
-        if line.endswith("\n"):
-            lines.append(line[:-1])
-        else:
-            lines += [line, "\\ No newline at end of file"]
-    return lines
-
-
-def _lines(text: str) -> list[str]:
-    # only LF ends a line, as everywhere else in the tool
-    parts = text.split("\n")
-    return [part + "\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
-
-
 def entry_diff(entry: EntryResult, view: View, *, context: int = 3) -> list[str]:
     """The diff of one view; empty when a side is missing or both are equal."""
     old, new = sides(entry, view)
@@ -82,14 +48,3 @@ def entry_diff(entry: EntryResult, view: View, *, context: int = 3) -> list[str]
         return []
     before, after = LABELS[view]
     return unified(old, new, f"{entry.ref} ({before})", f"{entry.ref} ({after})", context=context)
-
-
-def paint(lines: list[str], style: Style) -> list[str]:
-    """The lines of a diff in the usual colours."""
-    return [style.paint(printable(line), *_colors(line, number)) for number, line in enumerate(lines)]
-
-
-def _colors(line: str, number: int) -> tuple[str, ...]:
-    if number < 2 and line.startswith(("---", "+++")):
-        return ("bold",)
-    return {"+": ("green",), "-": ("red",), "@": ("cyan",), "\\": ("dim",)}.get(line[:1], ())

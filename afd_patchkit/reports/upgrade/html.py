@@ -17,7 +17,8 @@ from afd_patchkit.findings.finding import Finding, page
 from afd_patchkit.findings.report import Report
 from afd_patchkit.reports.context import Context, ordered, primary, summary
 from afd_patchkit.reports.layout import human_seconds
-from afd_patchkit.reports.upgrade.diff import VIEWS, absent, level
+from afd_patchkit.reports.unified import level
+from afd_patchkit.reports.upgrade.diff import VIEWS, absent
 from afd_patchkit.reports.upgrade.view import (
     MEANINGS,
     changed,

@@ -9,7 +9,7 @@ from html import escape as html_escape
 from afd_patchkit.findings.finding import Finding, Severity
 from afd_patchkit.reports.context import Context, ordered, primary
 from afd_patchkit.reports.layout import human_seconds, plural, printable
-from afd_patchkit.reports.markdown import code, escape, fenced
+from afd_patchkit.reports.markdown import LIMIT, code, escape, fenced
 from afd_patchkit.reports.upgrade.diff import VIEWS, absent, entry_diff
 from afd_patchkit.reports.upgrade.view import (
     changed,
@@ -25,9 +25,6 @@ from afd_patchkit.reports.upgrade.view import (
     worst_first,
 )
 from afd_patchkit.upgrade.result import NEEDS_PERSON, EntryResult, Status, UpgradeResult
-
-LIMIT = 65_000
-"""GitHub refuses a comment above 65,536 characters; counted here in UTF-8 bytes, which are never fewer."""
 
 ICONS: dict[Status, str] = {
     "missing": "🔴", "conflict": "🔴", "review": "🟡", "absorbed": "🟣", "moved": "🟣", "clean": "🟢", "unchanged": "⚪",

@@ -10,7 +10,8 @@ from afd_patchkit.findings.finding import Finding, Severity
 from afd_patchkit.reports.context import Context, ordered
 from afd_patchkit.reports.layout import Style, columns, human_seconds, plural, printable, shorten, table, wrap
 from afd_patchkit.reports.text import concise, finding_lines
-from afd_patchkit.reports.upgrade.diff import absent, entry_diff, paint
+from afd_patchkit.reports.unified import paint
+from afd_patchkit.reports.upgrade.diff import absent, entry_diff
 from afd_patchkit.reports.upgrade.view import (
     changed,
     extras,

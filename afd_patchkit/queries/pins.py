@@ -1,0 +1,73 @@
+"""Facts of the pins: what each one is, and which releases are above it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.finding import Finding
+from afd_patchkit.findings.report import PinReport
+from afd_patchkit.manifest.load import load_manifests
+from afd_patchkit.model import Pin
+from afd_patchkit.project import Project
+from afd_patchkit.run.lock import load
+from afd_patchkit.run.pins import Opener, selected
+from afd_patchkit.upstream import releases
+from afd_patchkit.upstream.base import Artifact
+from afd_patchkit.upstream.options import SourceOptions
+from afd_patchkit.upstream.resolve import evidence, evidence_note, pin_report
+
+
+@dataclass
+class PinFacts:
+    """One pin, opened as far as it could be."""
+
+    name: str
+    pin: Pin
+    locked: Artifact | None = None
+    report: PinReport | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def pin_facts(project: Project, names: Collection[str] = (), sources: SourceOptions | None = None) -> list[PinFacts]:
+    """Open pins as the lock has them and ask what they are; what goes wrong with one becomes its findings.
+
+    Raises:
+        ManifestError: there is no such pin (PK091).
+    """
+    pins = load_manifests(project).pins
+    opener = Opener(sources or SourceOptions(), load(project.lock, project.shown(project.lock)), pins)
+    return [_opened(name, pin, opener) for name, pin in selected(pins, names).items()]
+
+
+def _opened(name: str, pin: Pin, opener: Opener) -> PinFacts:
+    known = opener.known(name)
+    facts = PinFacts(name, pin, Artifact(**known["artifact"]) if known and known["artifact"]["file"] else None)
+    try:
+        upstream = opener(name, pin)
+        facts.evidence = evidence(upstream)
+        note = evidence_note(upstream, pin)
+        facts.findings = [*upstream.notes, *([note] if note else [])]
+        facts.report = pin_report(upstream)
+    except UpstreamError as error:
+        facts.findings = list(error.findings)
+    return facts
+
+
+def newer_releases(project: Project, names: Collection[str] = (), sources: SourceOptions | None = None) -> list[tuple[str, str]]:
+    """Pin and version for each release above a pin, by default above each target; pins that are commits have none.
+
+    Raises:
+        ManifestError: there is no such pin (PK091).
+        UpstreamError: the package index cannot be asked.
+    """
+    pins = load_manifests(project).pins
+    chosen = selected(pins, names)
+    return [
+        (name, version)
+        for name, pin in chosen.items()
+        if names or (pin.role == "target" and pin.git is None)
+        for version in releases.newer_releases(name, pin, sources or SourceOptions())
+    ]
