@@ -6,12 +6,12 @@ import argparse
 import email.parser
 import re
 import subprocess
-import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
+from tools import environments
 from tools.environments import ROOT
 
 ENGINE = "afd_patchkit"
@@ -93,11 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder for the distributions (dist/)")
     options = parser.parse_args(arguments)
     output: Path = options.output.resolve()
-    build = [sys.executable, "-m", "build", "--outdir", str(output), "--wheel"]
+    python = str(environments.project())
+    build = [python, "-m", "build", "--outdir", str(output), "--wheel"]
     before = set(output.glob("*")) if output.is_dir() else set()
     for command in (
-        [sys.executable, "-m", "afd_patchkit", "regen"],
-        [sys.executable, "-m", "afd_patchkit", "check"],
+        [python, "-m", "afd_patchkit", "regen"],
+        [python, "-m", "afd_patchkit", "check"],
         [*build, "--sdist", str(ROOT)],
         [*build, str(ROOT / "backports")],
     ):

@@ -131,6 +131,16 @@ def make(folder: Path, base: Interpreter, requirements: Sequence[str], *, depend
     return python
 
 
+def project() -> Path:
+    """The interpreter of `.venv`, in which the project and everything that its checks need are installed.
+
+    Raises:
+        SystemExit: it cannot be made.
+    """
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return make(ROOT / ".venv", supported(), ["-e", ".[dev]"], depends=[settings, str(ROOT)])
+
+
 def run(arguments: Sequence[str], python: str, problem: str) -> None:
     """Run a Python command in the root.
 

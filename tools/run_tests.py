@@ -154,9 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "--lint" in chosen and ("--fast" in chosen or rest):
         print("tools/test: --lint stands alone\n" + HELP, file=sys.stderr, end="")
         return 2
-    base = environments.supported()
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    session = Session(environments.make(ROOT / ".venv", base, ["-e", ".[dev]"], depends=[project, str(ROOT)]))
+    session = Session(environments.project())
     if "--lint" in chosen:
         lint(session)
     elif rest or "--fast" in chosen:

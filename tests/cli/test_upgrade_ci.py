@@ -17,7 +17,9 @@ import yaml
 from tests.engine.sample import Sample
 
 BASH = shutil.which("bash")
-FILES = ("action.yml", ".pre-commit-hooks.yaml", "docs/ci/check.yml", "docs/ci/drift.yml", "docs/ci/pre-commit-config.yaml")
+OWN = (".github/workflows/ci.yml", ".github/workflows/release.yml")
+SCRIPTED = ("action.yml", "docs/ci/check.yml", "docs/ci/drift.yml", *OWN)
+FILES = (*SCRIPTED, ".pre-commit-hooks.yaml", ".pre-commit-config.yaml", "docs/ci/pre-commit-config.yaml")
 needs_bash = pytest.mark.skipif(BASH is None or os.name == "nt", reason="the scripts are for bash")
 
 
@@ -31,7 +33,7 @@ def steps(root: Path, name: str) -> list[dict[str, Any]]:
 
 
 def scripts(root: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name in ("action.yml", "docs/ci/check.yml", "docs/ci/drift.yml"):
+    for name in SCRIPTED:
         yield from ((name, step) for step in steps(root, name) if "run" in step)
 
 
@@ -86,6 +88,10 @@ def test_workflows_ask_for_least(root):
     assert load(root, "docs/ci/check.yml")["permissions"] == {"contents": "read"}
     assert load(root, "docs/ci/drift.yml")["permissions"] == {"contents": "read", "issues": "write"}
     assert load(root, "docs/ci/drift.yml")["concurrency"]["group"]
+    for name in OWN:
+        assert load(root, name)["permissions"] == {"contents": "read"}
+    publish = load(root, ".github/workflows/release.yml")["jobs"]["publish"]
+    assert (publish["permissions"], publish["environment"]) == ({"id-token": "write"}, "release")
 
 
 @needs_bash
@@ -99,6 +105,15 @@ def test_shell_is_sound(root, tmp_path):
         assert done.returncode == 0, f"{name}: {step.get('name')}\n{done.stdout}{done.stderr}"
 
 
+@needs_bash
+@pytest.mark.parametrize(("tag", "code"), [("v{}", 0), ("{}", 1), ("v{}.1", 1), ("v9.9.9", 1)])
+def test_a_release_is_tagged_with_its_version(root, tag, code):
+    from afd_patchkit.version import __version__
+
+    script = step_of(root, OWN[1], "The tag is the version").replace("python -c", f"'{sys.executable}' -c")
+    assert bash(script, root, {"TAG": tag.format(__version__)}).returncode == code
+
+
 # ---- the action, run ----------------------------------------------------------------------------------------------
 
 
@@ -109,10 +124,8 @@ def step_of(root: Path, name: str, title: str) -> str:
 
 def bash(script: str, folder: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a step as the runner does."""
-    path = folder / "step.sh"
-    path.write_text(script, encoding="utf-8")
     keep = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "GITHUB_"))}
-    command = [str(BASH), "--noprofile", "--norc", "-eo", "pipefail", str(path)]
+    command = [str(BASH), "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
     return subprocess.run(command, cwd=folder, env={**keep, **environ}, capture_output=True, text=True, check=False)
 
 

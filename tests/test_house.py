@@ -1,0 +1,76 @@
+"""What several files of the repository say of the same thing, they say alike; and the paths that documents name are there."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from afd_patchkit.version import __version__
+from tools import environments
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DOCUMENTS = ("SECURITY.md", "CHANGELOG.md", "docs/releases.md")
+_PATH = re.compile(r"`((?:[\w.*-]+/)+(?!\d+`)[\w.*-]*)`")
+"""A path in backticks (a number at its end makes it the name of a format)."""
+_ROOTS = ("", "afd_patchkit")
+
+
+def text(root: Path, name: str) -> str:
+    return (root / name).read_text(encoding="utf-8")
+
+
+def toml(root: Path, name: str) -> dict[str, Any]:
+    return tomllib.loads(text(root, name))
+
+
+def test_documents_name_the_version_that_is_to_be_released(root):
+    named = {}
+    for path in [*(root / "docs").glob("*.md"), *(root / "docs/ci").iterdir(), *root.glob("*.md")]:
+        for found in re.findall(r"(?:rev: v|afd-patchkit@v|afd-patchkit==|`v)(\d+\.\d+\.\d+)", path.read_text(encoding="utf-8")):
+            named.setdefault(found, []).append(path.relative_to(root).as_posix())
+    assert named.keys() == {__version__}, named
+    assert re.search(rf"^## {re.escape(__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)$", text(root, "CHANGELOG.md"), re.MULTILINE)
+
+
+def test_the_supported_pythons_are_the_same_everywhere(root):
+    workflow = yaml.safe_load(text(root, ".github/workflows/ci.yml"))
+    assert workflow["jobs"]["fast"]["strategy"]["matrix"]["python"] == list(environments.VERSIONS)
+    for name in ("pyproject.toml", "backports/pyproject.toml"):
+        project = toml(root, name)["project"]
+        prefix = "Programming Language :: Python :: "
+        classified = [c.removeprefix(prefix) for c in project["classifiers"] if re.match(rf"{prefix}\d+\.\d+$", c)]
+        assert classified == list(environments.VERSIONS)
+        assert project["requires-python"] == f">={environments.VERSIONS[0]}"
+    settings = toml(root, "pyproject.toml")["tool"]
+    assert settings["mypy"]["python_version"] == environments.VERSIONS[0]
+    assert settings["ruff"]["target-version"] == "py" + environments.VERSIONS[0].replace(".", "")
+
+
+def test_a_commit_is_linted_by_the_same_ruff_as_the_checks(root):
+    config = yaml.safe_load(text(root, ".pre-commit-config.yaml"))
+    hooks = {hook["id"]: hook for repo in config["repos"] for hook in repo["hooks"]}
+    development = toml(root, "pyproject.toml")["project"]["optional-dependencies"]["dev"]
+    (ruff,) = [requirement for requirement in development if requirement.startswith("ruff")]
+    assert {d for name, hook in hooks.items() if name.startswith("ruff") for d in hook["additional_dependencies"]} == {ruff}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_path_that_a_document_names_is_there(root, document):
+    for name in _PATH.findall(text(root, document)):
+        places = [root / folder / name for folder in _ROOTS]
+        assert any(list(place.parent.glob(place.name or "*")) for place in places), f"{document} names {name}"
+
+
+def test_every_link_between_documents_leads_somewhere(root):
+    for path in [*root.glob("*.md"), *(root / "docs").glob("*.md"), *root.glob("examples/*/*.md"), root / "backports/README.md"]:
+        for target in re.findall(r"\]\(<?([^)#:>]+)(?:#[^)]*)?>?\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.relative_to(root)} links to {target}"
