@@ -407,6 +407,11 @@ class Pin(Model):
     git: Git | None = Field(default=None, description="where to read it when the index does not have it")
     packages: tuple[str, ...] = Field(default=(), description="import packages it provides; from the name when empty")
 
+    @property
+    def import_packages(self) -> tuple[str, ...]:
+        """The import packages that the distribution provides: as declared, else its name as an identifier."""
+        return self.packages or (self.distribution.lower().replace("-", "_").replace(".", "_"),)
+
 
 class Pins(Model):
     """`pins.yaml`."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from afd_patchkit.assemble.product import Product, from_json, to_json
-from afd_patchkit.assemble.workspace import Workspace, import_packages
+from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.digests import sha256
 from afd_patchkit.model import Code, Delta, Entry, Model, Probe, TakeBody
 from afd_patchkit.upstream.cache import Store
@@ -96,7 +96,7 @@ class Memo:
             found.add(inputs.pin)
             found |= {name for name, pin in pins.items() if pin.distribution == pins[inputs.pin].distribution}
         packages = {code.text.split(".")[0] for code in entry.watch}
-        return found | {name for name, pin in pins.items() if packages.intersection(import_packages(pin))}
+        return found | {name for name, pin in pins.items() if packages.intersection(pin.import_packages)}
 
 
 def _taken(deltas: tuple[Delta, ...]) -> set[str]:

@@ -15,11 +15,6 @@ Opener = Callable[[str, Pin], Upstream]
 """Gives the upstream of a pin; the same object when asked again."""
 
 
-def import_packages(pin: Pin) -> tuple[str, ...]:
-    """The import packages a pin provides: as declared, else the distribution's name as an identifier."""
-    return pin.packages or (pin.distribution.lower().replace("-", "_").replace(".", "_"),)
-
-
 @dataclass(frozen=True)
 class Workspace:
     """Pins and the upstreams behind them, opened when first needed.
@@ -72,7 +67,7 @@ class Workspace:
         """The upstreams that provide an import package, targets first."""
         pins = sorted(self.pins.pins.items(), key=lambda item: (item[1].role != "target", item[0]))
         for name, pin in pins:
-            if package in import_packages(pin):
+            if package in pin.import_packages:
                 yield self.upstream(name)
 
     def describe(self, name: str) -> str:
@@ -91,7 +86,7 @@ class _Targets(Mapping[str, Upstream]):
             package: name
             for name, pin in workspace.pins.pins.items()
             if pin.role == "target"
-            for package in import_packages(pin)
+            for package in pin.import_packages
         }
 
     def __getitem__(self, package: str) -> Upstream:

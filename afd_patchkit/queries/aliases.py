@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from afd_patchkit.assemble.workspace import import_packages
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.manifest.load import load_manifests
@@ -69,7 +68,7 @@ def _search(pins: Mapping[str, Pin], options: SourceOptions, module: str, name: 
     problems: list[Finding] = []
     for pin_name, pin in pins.items():
         try:
-            opened.append((open_upstream(pin_name, pin, options), import_packages(pin)))
+            opened.append((open_upstream(pin_name, pin, options), pin.import_packages))
         except PatchkitError as error:
             problems += error.findings
     found = Scanner(opened, options.store).aliases(module, name)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from afd_patchkit.assemble.result import ModuleResult
-from afd_patchkit.assemble.workspace import import_packages
 from afd_patchkit.findings.finding import Severity
 from afd_patchkit.model import Pin, Pins
 from afd_patchkit.run import lock as locks
@@ -87,7 +86,7 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], o
         "distribution": pin.distribution,
         "version": pin.version,
         "role": pin.role,
-        "packages": list(import_packages(pin)),
+        "packages": list(pin.import_packages),
         "files": dict(files),
         "artifact": {"source": "none", "file": "", "sha256": None},
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from afd_patchkit.assemble.imports import Part
 from afd_patchkit.assemble.module import Attempt
-from afd_patchkit.assemble.workspace import Workspace, import_packages
+from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.names.follow import binds, class_members, find_class, find_definition
@@ -38,7 +38,7 @@ def gate(
     moved = workspace.pins.pins[pin]
     if moved.role != "target":
         return
-    packages = import_packages(moved)
+    packages = moved.import_packages
     try:
         upstream = workspace.upstream(pin)
         upstream.modules()

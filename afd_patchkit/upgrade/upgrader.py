@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from afd_patchkit.assemble.module import Attempt, Retired
-from afd_patchkit.assemble.workspace import Workspace, import_packages
+from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import PatchkitError, UpstreamError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import Progress
@@ -276,7 +276,7 @@ class Upgrader:
 
     def _aliases(self, name: str, pin: Pin, base: Side, workspace: Workspace) -> tuple[AliasChange, ...]:
         """Modules that started or stopped to hold a function or class of a module that our entries replace."""
-        packages = import_packages(pin)
+        packages = pin.import_packages
         symbols = dict.fromkeys(
             e.symbol.text
             for m in self.loaded.manifests

@@ -65,8 +65,7 @@ class Request:
     @property
     def packages(self) -> tuple[str, ...]:
         """The import packages of the pin, as folders; guessed from the name when the pin does not say."""
-        given = self.pin.packages or (self.pin.distribution.replace("-", "_"),)
-        return tuple(package.replace(".", "/") for package in given)
+        return tuple(package.replace(".", "/") for package in self.pin.import_packages)
 
 
 class SourceUpstream(CachingUpstream):

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 
-from tests.engine.sample import Sample, codes
+from tests.engine.sample import PINS, Sample, codes
 
 
 def test_generated_module_runs_and_keeps_upstream_meaning(sample: Sample) -> None:
@@ -405,3 +405,9 @@ def test_only_touched_modules_are_generated_again(sample: Sample, monkeypatch) -
     made.clear()
     sample.regen()
     assert len(made) == 3
+
+
+def test_the_import_package_is_guessed_alike_wherever_it_is_needed(sample: Sample) -> None:
+    sample.write("manifests/pins.yaml", PINS.format(version="1.0").replace("distribution: acme", "distribution: Acme"))
+    assert sample.regen().exit_code == 0
+    assert sample.generated().exists()
