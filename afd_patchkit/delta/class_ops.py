@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import STATEMENT
-from afd_patchkit.delta.place import Suite, docstring_of, width
+from afd_patchkit.delta.place import Suite, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.model import Code, Delta, MemberChange
+from afd_patchkit.source.syntax import docstring_of
 from afd_patchkit.source.text import Span
 
 Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -12,6 +12,7 @@ from afd_patchkit.delta.edits import Edit
 from afd_patchkit.delta.place import Place
 from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.syntax import blocks
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import Token, token_digest, tokens_in
 
@@ -128,7 +129,7 @@ def _around(symbol: Symbol, place: Place, edit: Edit, touched: Span) -> tuple[Sp
     stack: list[ast.AST] = list(symbol.nodes)
     while stack:
         node = stack.pop()
-        for suite in _suites(node):
+        for suite in (block.body for block in blocks(node)):
             spans = [symbol.file.node_span(statement) for statement in suite]
             if touched in spans:
                 index = spans.index(touched) + (edit.span.start > touched.start)
@@ -136,16 +137,6 @@ def _around(symbol: Symbol, place: Place, edit: Edit, touched: Span) -> tuple[Sp
                 return before, place.region([suite[index]]) if index < len(suite) else None
             stack += suite
     return None, None
-
-
-def _suites(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """The statement lists directly below a node."""
-    for name in ("body", "orelse", "finalbody"):
-        suite = getattr(node, name, None)
-        if isinstance(suite, list) and suite:
-            yield suite
-    for clause in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-        yield clause.body
 
 
 def edit_context(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Context:
@@ -251,8 +242,8 @@ def _path(symbol: Symbol, offset: int) -> Iterator[ast.stmt]:
 
 
 def _children(node: ast.AST) -> Iterator[ast.stmt]:
-    for suite in _suites(node):
-        yield from suite
+    for block in blocks(node):
+        yield from block.body
 
 
 def _header(place: Place, node: ast.stmt) -> Span | None:
@@ -308,5 +299,3 @@ def _own_names(statement: ast.stmt) -> Iterator[ast.Name]:
         if isinstance(node, ast.Name):
             yield node
         stack += [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.stmt)]
-
-

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import STATEMENT, Keep, Piece
-from afd_patchkit.delta.place import Suite, docstring_of, header_line, width
+from afd_patchkit.delta.place import Suite, header_line, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.model import Body, ClauseOf, Code, Delta, TakeBody
 from afd_patchkit.patterns.select import Match, Window, compile_pattern, find_all, select, select_clause
+from afd_patchkit.source.syntax import docstring_of
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import tokens
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from afd_patchkit.patterns.search import start_of
+from afd_patchkit.source.syntax import blocks
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import significant, tokens, tokens_in
 
@@ -123,7 +124,7 @@ class Suite:
     @cached_property
     def opening(self) -> int | None:
         """Offset behind the colon that opens it; None where no colon does (a module's or symbol's own statements)."""
-        if isinstance(self.owner, ast.Module) or not any(self.body is suite for suite in _suites(self.owner)):
+        if isinstance(self.owner, ast.Module) or not any(self.body is block.body for block in blocks(self.owner)):
             return None
         return self.place.colon(self.owner, self.body)
 
@@ -181,20 +182,8 @@ class Suite:
         return Span(self.place.start(self.body[first]), end)
 
 
-def _suites(owner: ast.AST) -> list[object]:
-    return [getattr(owner, name, None) for name in ("body", "orelse", "finalbody")]
-
-
 def header_line(node: ast.AST) -> int:
     """The line that a statement or clause starts on."""
     if isinstance(node, ast.match_case):
         return node.pattern.lineno
     return int(getattr(node, "lineno", 1))
-
-
-def docstring_of(body: Sequence[ast.stmt]) -> ast.stmt | None:
-    """The docstring statement of a body, if it has one."""
-    first = body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        return first
-    return None

@@ -10,13 +10,14 @@ from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import Nesting, check_overlaps, render
 from afd_patchkit.delta.fences import draw
 from afd_patchkit.delta.operations import apply_delta
-from afd_patchkit.delta.place import Place, docstring_of
+from afd_patchkit.delta.place import Place
 from afd_patchkit.findings.errors import DeltaError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Range, Take
 from afd_patchkit.patterns.select import Window, compile_pattern, find_range, select
 from afd_patchkit.source.fstrings import correct_positions
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
+from afd_patchkit.source.syntax import binding, docstring_of
 from afd_patchkit.source.text import SourceFile, Span, Text, parse_quietly
 
 Reader = Callable[[str, str], SourceFile]
@@ -158,20 +159,10 @@ def _renamed(request: Take, body: Buffer, symbol: Symbol, entry: str) -> Buffer:
 def _uses(tree: ast.AST, name: str) -> Iterator[ast.AST]:
     """Every node that reads or binds `name`."""
     for node in ast.walk(tree):
-        bound: list[object] = []
-        if isinstance(node, ast.Name):
-            bound = [node.id]
-        elif isinstance(node, ast.arg):
-            bound = [node.arg]
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            bound = [node.name]
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            bound = list(node.names)
-        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
-            bound = [node.name]
-        elif isinstance(node, ast.MatchMapping):
-            bound = [node.rest]
-        elif isinstance(node, ast.alias):
-            bound = [node.asname or node.name.partition(".")[0]]
-        if name in bound:
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            used = node.names
+        else:
+            found = binding(node)
+            used = [node.id] if isinstance(node, ast.Name) else [found[0]] if found else []
+        if name in used:
             yield node

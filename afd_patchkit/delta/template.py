@@ -13,8 +13,8 @@ from afd_patchkit.findings.errors import DeltaError, ManifestError
 from afd_patchkit.findings.finding import finding
 from afd_patchkit.model import Code
 from afd_patchkit.source.fstrings import correct_positions
+from afd_patchkit.source.syntax import filled, same
 from afd_patchkit.source.text import SourceFile, Span, Text, parse_quietly
-from afd_patchkit.source.trees import filled, same
 
 UPSTREAM = "__upstream__"
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position
+from afd_patchkit.source.syntax import blocks
 from afd_patchkit.source.text import parse_quietly
 from afd_patchkit.upstream.base import Upstream, module_table
 from afd_patchkit.upstream.cache import Store
@@ -241,10 +242,8 @@ def _statements(body: Iterable[ast.stmt], kind: Kind, scope: str) -> Iterator[tu
             yield from _statements(node.body, "typing" if positive else kind, scope)
             yield from _statements(node.orelse, "typing" if negative else kind, scope)
         else:
-            for part in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(node, part, ()), kind, scope)
-            for clause in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-                yield from _statements(clause.body, kind, scope)
+            for block in blocks(node):
+                yield from _statements(block.body, kind, scope)
 
 
 def _type_checking(test: ast.expr) -> tuple[bool, bool]:

@@ -23,6 +23,7 @@ from afd_patchkit.names.follow import (
 from afd_patchkit.names.model import ImportNeed, NameContext
 from afd_patchkit.names.relative import absolute_edits
 from afd_patchkit.source.locate import dotted, first_line
+from afd_patchkit.source.syntax import TRY, blocks
 from afd_patchkit.source.text import SourceFile, Text
 
 
@@ -308,12 +309,10 @@ def _imports(nodes: Iterable[ast.stmt], caught: bool) -> Iterator[tuple[ast.Impo
     for node in nodes:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node, caught
-        elif isinstance(node, ast.Try):
-            yield from _imports(node.body, caught or any(_catches(h) for h in node.handlers))
-            for suite in (*(h.body for h in node.handlers), node.orelse, node.finalbody):
-                yield from _imports(suite, caught)
-        elif isinstance(node, ast.If):
-            yield from _imports([*node.body, *node.orelse], caught)
+        elif isinstance(node, (ast.If, *TRY)):
+            catches = isinstance(node, TRY) and any(_catches(h) for h in node.handlers)
+            for block in blocks(node):
+                yield from _imports(block.body, caught or (catches and block.name == "body"))
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from afd_patchkit.names.analysis import is_type_checking, mangle
 from afd_patchkit.source.locate import dotted
+from afd_patchkit.source.syntax import DEFINITION, FUNCTION, TRY, Block, blocks, bound_names, target_names
 from afd_patchkit.source.text import SourceFile
 
 Kind = Literal["import", "from", "star", "def", "class", "assign", "other", "global"]
@@ -231,17 +232,18 @@ class _Walker:
             if isinstance(node, ast.Assign) or node.value is not None:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     plain = isinstance(target, ast.Name)
-                    for name in _targets(target):
+                    for name in target_names(target):
                         self.add(name, "assign" if plain else "other", node, guard)
         else:
-            for name in _bound_by(node):
+            for name in bound_names(node):
                 self.add(name, "other", node, guard)
         if self.walrus:
             for name in _walrus_names(node):
                 self.add(name, "other", node, guard)
-        for suite, inner in _suites(node):
+        for block in () if isinstance(node, DEFINITION) else blocks(node):
+            inner = _guard_of(node, block)
             deeper = guard if inner == "none" else inner
-            for child in suite:
+            for child in block.body:
                 self.statement(child, deeper if guard != "type_checking" else "type_checking")
 
     def _import(self, node: ast.Import | ast.ImportFrom, guard: Guard) -> None:
@@ -259,38 +261,6 @@ class _Walker:
                 self.add(name, "from", node, guard, module=module, attribute=alias.name, asname=alias.asname)
 
 
-def _targets(node: ast.expr) -> Iterator[str]:
-    if isinstance(node, ast.Name):
-        yield node.id
-    elif isinstance(node, (ast.Tuple, ast.List)):
-        for item in node.elts:
-            yield from _targets(item)
-    elif isinstance(node, ast.Starred):
-        yield from _targets(node.value)
-
-
-def _bound_by(node: ast.AST) -> Iterator[str]:
-    """Names that the head of a statement binds (not its suites)."""
-    if isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)):
-        yield from _targets(node.target)
-    elif isinstance(node, (ast.With, ast.AsyncWith)):
-        for item in node.items:
-            if item.optional_vars is not None:
-                yield from _targets(item.optional_vars)
-    elif isinstance(node, ast.Match):
-        for case in node.cases:
-            for pattern in ast.walk(case.pattern):
-                name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
-                if isinstance(name, str):
-                    yield name
-    elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
-        for handler in node.handlers:  # type: ignore[attr-defined]
-            if handler.name:
-                yield handler.name
-    elif type(node).__name__ == "TypeAlias":
-        yield from _targets(node.name)  # type: ignore[attr-defined]
-
-
 def _walrus_names(node: ast.stmt) -> Iterator[str]:
     """Names that `:=` binds in the expressions of one statement (not in its suites, functions, lambdas or classes)."""
     stack: list[ast.AST] = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
@@ -303,25 +273,16 @@ def _walrus_names(node: ast.stmt) -> Iterator[str]:
         stack.extend(ast.iter_child_nodes(item))
 
 
-def _suites(node: ast.stmt) -> Iterator[tuple[Sequence[ast.stmt], Guard]]:
-    """The suites of a statement that run in the module's scope, each with the guard it puts on what is inside."""
+def _guard_of(node: ast.stmt, block: Block) -> Guard:
+    """The guard that a statement puts on what is inside one of its blocks."""
     if isinstance(node, ast.If):
-        yield node.body, "type_checking" if is_type_checking(node.test) else "conditional"
-        yield node.orelse, "type_checking" if _is_run_time(node.test) else "conditional"
-    elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
-        yield node.body, "try"  # type: ignore[attr-defined]
-        for handler in node.handlers:  # type: ignore[attr-defined]
-            yield handler.body, "try"
-        yield node.orelse, "try"  # type: ignore[attr-defined]
-        yield node.finalbody, "none"  # type: ignore[attr-defined]
-    elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
-        yield node.body, "conditional"
-        yield node.orelse, "conditional"
-    elif isinstance(node, (ast.With, ast.AsyncWith)):
-        yield node.body, "conditional" if _suppresses(node) else "none"
-    elif isinstance(node, ast.Match):
-        for case in node.cases:
-            yield case.body, "conditional"
+        hidden = is_type_checking(node.test) if block.name == "body" else _is_run_time(node.test)
+        return "type_checking" if hidden else "conditional"
+    if isinstance(node, TRY):
+        return "none" if block.name == "finalbody" else "try"
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return "conditional" if _suppresses(node) else "none"
+    return "conditional"
 
 
 def _is_run_time(test: ast.expr) -> bool:
@@ -380,22 +341,9 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
         return {}, True
     counts: _Counts = {}
     names: list[str] = []
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        for alias in node.names:
-            if alias.name != "*":
-                whole = alias.asname or (alias.name.partition(".")[0] if isinstance(node, ast.Import) else alias.name)
-                names.append(whole)
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        # the implementation that follows overloads is the one binding
-        names = [] if _is_overload(node) else [node.name]
-    elif isinstance(node, ast.ClassDef):
-        names = [node.name]
-    elif isinstance(node, ast.Assign):
-        names = [name for target in node.targets for name in _targets(target)]
-    elif isinstance(node, ast.AnnAssign):
-        names = list(_targets(node.target)) if node.value is not None else []
-    elif isinstance(node, (ast.AugAssign, ast.With, ast.AsyncWith)) or type(node).__name__ == "TypeAlias":
-        names = list(_bound_by(node))
+    # overloads: the implementation that follows them is the one binding; what loops and cases bind is counted below
+    if not (isinstance(node, FUNCTION) and _is_overload(node)) and not isinstance(node, (ast.For, ast.AsyncFor, ast.Match, *TRY)):
+        names = list(bound_names(node))
     for name in names:
         _add(counts, {name: (1, 1)})
     if b":=" in file.data:
@@ -410,14 +358,14 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
         inner, ends = _either([_paths(file, node.body), _paths(file, node.orelse)])
         _add(counts, inner)
         return counts, ends
-    if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
+    if isinstance(node, TRY):
         inner, ends = _try(file, node)
         _add(counts, inner)
         return counts, ends
     if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
         inner, _ = _paths(file, node.body)
         if isinstance(node, (ast.For, ast.AsyncFor)):
-            _add(inner, dict.fromkeys(_targets(node.target), (1, 1)))
+            _add(inner, dict.fromkeys(target_names(node.target), (1, 1)))
         _add(counts, _maybe(inner, times=2))
         after, _ = _paths(file, node.orelse)
         _add(counts, _maybe(after))
@@ -432,18 +380,18 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
             branches.append(({}, False))
         inner, ends = _either(branches)
         _add(counts, inner)
-        _add(counts, dict.fromkeys(_bound_by(node), (0, 1)))
+        _add(counts, dict.fromkeys(bound_names(node), (0, 1)))
         return counts, ends
     return counts, False
 
 
-def _try(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
-    body, body_ends = _paths(file, node.body)  # type: ignore[attr-defined]
-    orelse, else_ends = _paths(file, node.orelse)  # type: ignore[attr-defined]
+def _try(file: SourceFile, node: ast.Try) -> tuple[_Counts, bool]:
+    body, body_ends = _paths(file, node.body)
+    orelse, else_ends = _paths(file, node.orelse)
     _add(body, orelse)
     branches = [(body, body_ends or else_ends)]
-    branches += [_paths(file, handler.body) for handler in node.handlers]  # type: ignore[attr-defined]
+    branches += [_paths(file, handler.body) for handler in node.handlers]
     counts, ends = _either(branches)
-    final, final_ends = _paths(file, node.finalbody)  # type: ignore[attr-defined]
+    final, final_ends = _paths(file, node.finalbody)
     _add(counts, final)
     return counts, ends or final_ends

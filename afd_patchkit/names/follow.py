@@ -10,6 +10,7 @@ from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.names.bindings import module_bindings
 from afd_patchkit.names.stars import lookup
 from afd_patchkit.source.locate import dotted
+from afd_patchkit.source.syntax import blocks, bound_names, docstring_of, same
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
 
@@ -79,20 +80,6 @@ def names_of(upstream: Upstream, module: str) -> list[str]:
 
 # ---- equality -----------------------------------------------------------------------------------------------------
 
-_IGNORED = {"ctx", "type_comment", "kind", "lineno", "col_offset", "end_lineno", "end_col_offset"}
-
-
-def same(one: object, other: object) -> bool:
-    """Whether two pieces of syntax are equal, places aside."""
-    if isinstance(one, ast.AST):
-        return type(one) is type(other) and all(
-            same(getattr(one, f, None), getattr(other, f, None)) for f in one._fields if f not in _IGNORED
-        )
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
-    return type(one) is type(other) and one == other
-
-
 def differences(one: ast.AST, other: ast.AST) -> tuple[str, ...]:
     """What differs between two definitions of one thing: `signature`, `decorators`, `body`, `bases`, members, `value`."""
     if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and isinstance(
@@ -153,25 +140,14 @@ def _same_members(one: list[ast.stmt], other: list[ast.stmt]) -> bool:
 def _members(node: ast.ClassDef) -> dict[str, list[ast.stmt]]:
     members: dict[str, list[ast.stmt]] = {}
     for statement in _without_docstring(node.body):
-        names: list[str]
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names = [statement.name]
-        elif isinstance(statement, ast.Assign):
-            names = [t.id for t in statement.targets if isinstance(t, ast.Name)]
-        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            names = [statement.target.id]
-        else:
-            names = [f"<{type(statement).__name__.lower()}>"]
+        names = list(bound_names(statement, declared=True)) or [f"<{type(statement).__name__.lower()}>"]
         for name in names:
             members.setdefault(name, []).append(statement)
     return members
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0] if body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        return body[1:]
-    return body
+    return body[1:] if docstring_of(body) else body
 
 
 # ---- classes ------------------------------------------------------------------------------------------------------
@@ -241,8 +217,7 @@ def _own_members(node: ast.ClassDef, members: Members) -> None:
                             if isinstance(item, ast.Constant) and isinstance(item.value, str):
                                 members.names.setdefault(item.value, None)
         else:
-            for name in ("body", "orelse", "finalbody"):
-                stack.extend(getattr(statement, name, []))
+            stack.extend(inner for block in blocks(statement) for inner in block.body)
 
 
 def resolve_dotted(upstream: Upstream, file: SourceFile, name: str) -> Definition | None:

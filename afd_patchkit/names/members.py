@@ -13,6 +13,7 @@ from afd_patchkit.names.follow import class_members, find_class
 from afd_patchkit.names.model import NameContext
 from afd_patchkit.names.spans import correct, ident_span, listed_spans
 from afd_patchkit.source.locate import dotted, first_line
+from afd_patchkit.source.syntax import binding
 from afd_patchkit.source.text import Span, Text
 
 
@@ -111,20 +112,8 @@ def _identifiers(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
         yield node.id, node, "name"
     elif isinstance(node, ast.Attribute):
         yield node.attr, node, "attribute"
-    elif isinstance(node, ast.arg):
-        yield node.arg, node, "param"
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name, node, "def"
-    elif isinstance(node, ast.ExceptHandler) and node.name:
-        yield node.name, node, "except"
-    elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-        yield node.name, node, "capture"
-    elif isinstance(node, ast.MatchMapping) and node.rest:
-        yield node.rest, node, "rest"
-    elif isinstance(node, ast.alias):
-        yield node.asname or node.name.partition(".")[0], node, "alias"
-    elif type(node).__name__ in {"TypeVar", "ParamSpec", "TypeVarTuple"}:
-        yield node.name, node, "type"  # type: ignore[attr-defined]
+    elif found := binding(node):
+        yield found[0], node, found[1]
 
 
 # ---- names of the class scope -----------------------------------------------------------------------------------

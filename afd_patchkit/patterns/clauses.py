@@ -13,6 +13,7 @@ from afd_patchkit.model import Code
 from afd_patchkit.patterns.compile import compile_head
 from afd_patchkit.patterns.match import case, equal, handler, with_items
 from afd_patchkit.patterns.search import is_elif
+from afd_patchkit.source.syntax import TRY
 from afd_patchkit.source.text import SourceFile, Span
 
 Kind = Literal["if", "elif", "else", "try", "except", "finally", "match", "case", "for", "while", "with"]
@@ -61,7 +62,7 @@ def _clauses(stmt: ast.stmt, file: SourceFile) -> Iterator[Clause]:
     elif isinstance(stmt, (ast.With, ast.AsyncWith)):
         last = stmt.items[-1]
         yield _clause(file, "with", start, file.node_span(last.optional_vars or last.context_expr).end, stmt.body, stmt)
-    elif isinstance(stmt, ast.Try) or type(stmt).__name__ == "TryStar":
+    elif isinstance(stmt, TRY):
         yield from _try(file, stmt, start)
     elif isinstance(stmt, ast.Match):
         at = _colon(file, file.node_span(stmt.subject).end)

@@ -12,6 +12,7 @@ from afd_patchkit.findings.finding import finding
 from afd_patchkit.model import Code
 from afd_patchkit.patterns.holes import Prepared, prepare
 from afd_patchkit.patterns.match import HOLE, MANY_HOLE, is_hole, is_statement_hole
+from afd_patchkit.source.syntax import TRY
 from afd_patchkit.source.text import Text, parse_quietly
 from afd_patchkit.source.tokens import significant, tokens
 
@@ -99,8 +100,8 @@ def compile_head(code: Code) -> tuple[str, ast.AST | None]:
         raise _error(code, 1, 1, getattr(error, "msg", None) or str(error), "clause") from error
     if isinstance(node, ast.Match):
         return keyword, node.cases[0]
-    if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
-        return keyword, node.handlers[0]  # type: ignore[attr-defined]
+    if isinstance(node, TRY):
+        return keyword, node.handlers[0]
     return keyword, node
 
 

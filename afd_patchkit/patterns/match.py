@@ -10,6 +10,8 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from afd_patchkit.source.syntax import same_value
+
 # Stand for `...` where Python's grammar wants a name. Three characters wide, like `...`, so that columns stay.
 HOLE = "\ua66e" * 3
 MANY_HOLE = "\ua66d" * 3
@@ -51,7 +53,7 @@ def equal(pattern: Any, node: Any) -> bool:
         return isinstance(node, list) and len(pattern) == len(node) and all(map(equal, pattern, node))
     if pattern == HOLE:
         return isinstance(node, str)
-    return type(pattern) is type(node) and bool(pattern == node)
+    return same_value(pattern, node)
 
 
 def sequence(

@@ -11,9 +11,8 @@ from afd_patchkit.findings.finding import finding
 from afd_patchkit.patterns.compile import Pattern
 from afd_patchkit.patterns.match import equal, statements
 from afd_patchkit.source.fstrings import correct_positions
+from afd_patchkit.source.syntax import blocks
 from afd_patchkit.source.text import SourceFile, Span
-
-_SUITES = ("body", "orelse", "finalbody")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +115,7 @@ def find_all(pattern: Pattern, root: ast.AST | Sequence[ast.stmt] | Sequence[Win
 
 def inside(node: ast.AST) -> list[Window]:
     """Windows on everything inside `node`, its header included; the node itself is not a match."""
-    windows = [Window(suite, 0, len(suite), owner) for owner, suite in _suites(node)]
+    windows = [Window(block.body, 0, len(block.body), block.owner) for block in blocks(node)]
     headers: list[ast.AST] = []
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.ExceptHandler, ast.match_case)):
@@ -136,16 +135,6 @@ def _windows(root: ast.AST | Sequence[ast.stmt] | Sequence[Window]) -> list[Wind
     return [Window(body, 0, len(body), ast.Module(list(body), []))]
 
 
-def _suites(node: ast.AST) -> Iterator[tuple[ast.AST, list[ast.stmt]]]:
-    """The statement lists directly below `node`, each with the node that owns it."""
-    for name in _SUITES:
-        suite = getattr(node, name, None)
-        if isinstance(suite, list) and suite:
-            yield node, suite
-    for clause in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-        yield clause, clause.body
-
-
 def below(windows: Sequence[Window]) -> Iterator[Window]:
     """The windows and all statement lists below their statements."""
     stack = list(windows)
@@ -153,7 +142,7 @@ def below(windows: Sequence[Window]) -> Iterator[Window]:
         window = stack.pop()
         yield window
         for statement in window.body[window.start : window.stop]:
-            stack += [Window(suite, 0, len(suite), owner) for owner, suite in _suites(statement)]
+            stack += [Window(block.body, 0, len(block.body), block.owner) for block in blocks(statement)]
 
 
 def _find_statements(pattern: Pattern, windows: Sequence[Window], file: SourceFile) -> Iterator[Match]:

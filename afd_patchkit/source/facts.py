@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from afd_patchkit.source.syntax import binding, docstring_of
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import token_digest, tokens_in
 
@@ -72,19 +73,7 @@ def attributes_read(node: ast.AST) -> tuple[str, ...]:
 
 def names_bound(roots: Iterable[ast.AST]) -> set[str]:
     """Names that the code binds in its own scope."""
-    found: set[str] = set()
-    for node in own_nodes(roots):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {a.asname or a.name.partition(".")[0] for a in node.names}
-        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-            found.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            found.add(node.rest)
-    return found
+    return {found[0] for node in own_nodes(roots) if (found := binding(node)) and found[1] != "type"}
 
 
 def names_read(roots: Iterable[ast.AST]) -> set[str]:
@@ -97,9 +86,7 @@ def body_digest(node: ast.AST, text: Text) -> str | None:
     body = getattr(node, "body", None)
     if not isinstance(body, list) or not body:
         return None
-    first = body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        body = body[1:]
+    body = body[1:] if docstring_of(body) else body
     if not body:
         return None
     return token_digest(tokens_in(text, Span(text.node_span(body[0]).start, text.node_span(body[-1]).end)))

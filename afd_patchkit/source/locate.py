@@ -10,6 +10,7 @@ from functools import cached_property
 
 from afd_patchkit.findings.errors import DeltaError, ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.source.syntax import TRY, Block, blocks
 from afd_patchkit.source.text import SourceFile, Span
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -134,30 +135,20 @@ def _walk(
             if isinstance(node.target, ast.Name):
                 yield Definition(node.target.id, node, classes, conditions, branch)
         else:
-            for number, (header, suite) in enumerate(_suites(file, node)):
-                yield from _walk(file, suite, classes, (*conditions, header), (*branch, node.lineno, number))
+            for number, block in enumerate(blocks(node)):
+                header = _header(file, node, block)
+                yield from _walk(file, block.body, classes, (*conditions, header), (*branch, node.lineno, number))
 
 
-def _suites(file: SourceFile, node: ast.stmt) -> Iterator[tuple[str, Sequence[ast.stmt]]]:
-    """The suites of a compound statement that run in the scope it stands in, each with a text that names it."""
-    if isinstance(node, ast.If):
-        test = file.slice(file.node_span(node.test))
-        yield f"if {test}", node.body
-        if node.orelse:
-            yield f"else of if {test}", node.orelse
-    elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
-        yield "try", node.body  # type: ignore[attr-defined]
-        for handler in node.handlers:  # type: ignore[attr-defined]
-            kind = f" {file.slice(file.node_span(handler.type))}" if handler.type else ""
-            yield f"except{kind}", handler.body
-        yield "else of try", node.orelse  # type: ignore[attr-defined]
-        yield "finally", node.finalbody  # type: ignore[attr-defined]
-    elif isinstance(node, (ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While)):
-        yield type(node).__name__.lower(), node.body
-        yield f"else of {type(node).__name__.lower()}", getattr(node, "orelse", [])
-    elif isinstance(node, ast.Match):
-        for case in node.cases:
-            yield f"case {file.slice(file.node_span(case.pattern))}", case.body
+def _header(file: SourceFile, node: ast.stmt, block: Block) -> str:
+    """A text that names a block of a compound statement."""
+    if isinstance(block.owner, ast.ExceptHandler):
+        return f"except {file.slice(file.node_span(block.owner.type))}" if block.owner.type else "except"
+    if isinstance(block.owner, ast.match_case):
+        return f"case {file.slice(file.node_span(block.owner.pattern))}"
+    word = "try" if isinstance(node, TRY) else type(node).__name__.lower()
+    opening = f"if {file.slice(file.node_span(node.test))}" if isinstance(node, ast.If) else word
+    return {"body": opening, "orelse": f"else of {opening}", "finalbody": "finally"}[block.name]
 
 
 def find_symbol(file: SourceFile, qualname: str, *, branch: int | str | None = None) -> Symbol:

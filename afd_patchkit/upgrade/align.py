@@ -12,6 +12,7 @@ from rapidfuzz.distance import Indel
 from afd_patchkit.delta.context import digest_of
 from afd_patchkit.delta.place import Place
 from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.syntax import blocks
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import significant, tokens_in
 
@@ -47,17 +48,6 @@ class Statement:
                 yield from statement.below()
 
 
-def suites_of(node: ast.AST) -> Iterator[tuple[str, Sequence[ast.stmt]]]:
-    """The blocks of a statement, each with a name."""
-    for name in ("body", "orelse", "finalbody"):
-        suite = getattr(node, name, None)
-        if isinstance(suite, list) and suite and isinstance(suite[0], ast.stmt):
-            yield name, suite
-    for name in ("handlers", "cases"):
-        for number, clause in enumerate(getattr(node, name, ())):
-            yield f"{name} {number}", clause.body
-
-
 class Tree:
     """The statements of one symbol; `by_id` finds one by its node."""
 
@@ -69,7 +59,7 @@ class Tree:
     def _build(self, node: ast.stmt, parent: Statement | None) -> Statement:
         file = self.symbol.file
         span = Span(self.place.start(node), file.node_span(node).end)
-        suites = list(suites_of(node))
+        suites = [(block.name, block.body) for block in blocks(node)]
         own = Span(span.start, self.place.start(suites[0][1][0])) if suites else span
         words = tuple(t.text for t in significant(tokens_in(file, own)))
         found = Statement(node, span, digest_of(file, span), words, parent)

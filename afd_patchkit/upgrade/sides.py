@@ -14,6 +14,7 @@ from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.model import Delta
 from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.syntax import blocks
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.upgrade.merge import line_digests
 
@@ -151,8 +152,6 @@ def statements_of(symbol: Symbol) -> Iterator[ast.stmt]:
 
 def own_part(file: SourceFile, node: ast.stmt) -> Span:
     """The bytes of a statement without its blocks."""
-    from afd_patchkit.upgrade.align import suites_of
-
     whole = file.node_span(node)
-    starts = [file.offset(suite[0].lineno, suite[0].col_offset) for _, suite in suites_of(node)]
+    starts = [file.offset(block.body[0].lineno, block.body[0].col_offset) for block in blocks(node)]
     return Span(whole.start, min(starts)) if starts else whole

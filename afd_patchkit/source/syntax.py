@@ -1,0 +1,179 @@
+"""What Python's syntax nodes are to the engine: blocks of a statement, names that a node binds, equality of two trees.
+
+A new kind of node is made known here, and in the places that give it a meaning of its own (patterns, clauses, scopes).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+Node = TypeVar("Node", bound=ast.AST)
+
+FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITION = (*FUNCTION, ast.ClassDef)
+TRY: tuple[type[ast.Try], ...] = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else ()))  # type: ignore[attr-defined,unused-ignore]
+"""`try` with `except`, and from Python 3.11 on with `except*`."""
+TYPE_ALIAS: tuple[type[Any], ...] = (ast.TypeAlias,) if hasattr(ast, "TypeAlias") else ()  # type: ignore[attr-defined,unused-ignore]
+"""`type X = ...`, from Python 3.12 on."""
+TYPE_PARAMETERS = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple"})
+
+# ---- blocks ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One statement list directly below a node.
+
+    Attributes:
+        name: the field that holds it, numbered where there are several: `body`, `handlers 0`, `cases 1`.
+        body: its statements; never empty.
+        owner: the node whose `body`, `orelse` or `finalbody` it is: the statement, one of its handlers, or a case.
+    """
+
+    name: str
+    body: list[ast.stmt]
+    owner: ast.AST
+
+
+def blocks(node: ast.AST) -> Iterator[Block]:
+    """The statement lists directly below a statement, clause or module, in the order of the text."""
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        found = getattr(node, name, None)
+        if not isinstance(found, list) or not found:
+            continue
+        if isinstance(found[0], ast.stmt):
+            yield Block(name, found, node)
+        else:
+            yield from (Block(f"{name} {number}", clause.body, clause) for number, clause in enumerate(found))
+
+
+def docstring_of(body: Sequence[ast.stmt]) -> ast.stmt | None:
+    """The docstring statement of a body, if it has one."""
+    first = body[0] if body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return first
+    return None
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+Carrier = Literal["name", "param", "def", "except", "capture", "rest", "alias", "type"]
+
+
+def binding(node: ast.AST) -> tuple[str, Carrier] | None:
+    """The name that a node itself binds, and how it carries it; None for `import *` and for what binds nothing."""
+    if isinstance(node, ast.Name):
+        return (node.id, "name") if isinstance(node.ctx, ast.Store) else None
+    if isinstance(node, ast.arg):
+        return node.arg, "param"
+    if isinstance(node, DEFINITION):
+        return node.name, "def"
+    if isinstance(node, ast.alias):
+        return (node.asname or node.name.partition(".")[0], "alias") if node.name != "*" else None
+    if isinstance(node, ast.ExceptHandler):
+        return (node.name, "except") if node.name else None
+    if isinstance(node, (ast.MatchAs, ast.MatchStar)):
+        return (node.name, "capture") if node.name else None
+    if isinstance(node, ast.MatchMapping):
+        return (node.rest, "rest") if node.rest else None
+    if type(node).__name__ in TYPE_PARAMETERS:
+        return node.name, "type"  # type: ignore[attr-defined]
+    return None
+
+
+def target_names(node: ast.expr) -> Iterator[str]:
+    """The names that an assignment to `node` binds."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, (ast.Tuple, ast.List)):
+        for item in node.elts:
+            yield from target_names(item)
+    elif isinstance(node, ast.Starred):
+        yield from target_names(node.value)
+
+
+def bound_names(node: ast.stmt, *, declared: bool = False) -> Iterator[str]:
+    """The names that a statement binds in its own scope, without its blocks, without `import *` and `:=`.
+
+    Args:
+        node: the statement.
+        declared: an annotation without a value counts, too.
+    """
+    if isinstance(node, DEFINITION):
+        yield node.name
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        for alias in node.names:
+            if alias.name != "*":
+                yield alias.asname or (alias.name.partition(".")[0] if isinstance(node, ast.Import) else alias.name)
+    elif isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from target_names(target)
+    elif isinstance(node, ast.AnnAssign):
+        if declared or node.value is not None:
+            yield from target_names(node.target)
+    elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor)):
+        yield from target_names(node.target)
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
+        for item in node.items:
+            if item.optional_vars is not None:
+                yield from target_names(item.optional_vars)
+    elif isinstance(node, ast.Match):
+        for case in node.cases:
+            yield from (found[0] for pattern in ast.walk(case.pattern) if (found := binding(pattern)))
+    elif isinstance(node, TRY):
+        yield from (handler.name for handler in node.handlers if handler.name)
+    elif isinstance(node, TYPE_ALIAS):
+        yield from target_names(node.name)
+
+
+# ---- equality -------------------------------------------------------------------------------------------------------
+
+_IGNORED = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two trees, or values of a field, mean the same to Python: positions, contexts and string prefixes aside."""
+    if isinstance(one, ast.AST):
+        return type(one) is type(other) and all(
+            same(getattr(one, name, None), getattr(other, name, None)) for name in one._fields if name not in _IGNORED
+        )
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
+    return same_value(one, other)
+
+
+def same_value(one: object, other: object) -> bool:
+    """Whether two constants or identifiers are the same code: `1 == True` and `0.0 == -0.0` are not."""
+    if type(one) is not type(other):
+        return False
+    return repr(one) == repr(other) if isinstance(one, (float, complex)) else bool(one == other)
+
+
+def filled(root: Node, new: Mapping[int, ast.AST]) -> Node:
+    """A copy of `root` in which the nodes with the given ids are replaced; what is not on the way to them is shared."""
+    found = _filled(root, new)
+    return root if found is None else found  # type: ignore[return-value]
+
+
+def _filled(node: ast.AST, new: Mapping[int, ast.AST]) -> ast.AST | None:
+    """The changed copy, or None where nothing changes."""
+    if id(node) in new:
+        return new[id(node)]
+    changed: dict[str, Any] = {}
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            copy = _filled(value, new)
+            if copy is not None:
+                changed[name] = copy
+        elif isinstance(value, list):
+            copies = [_filled(item, new) if isinstance(item, ast.AST) else None for item in value]
+            if any(item is not None for item in copies):
+                changed[name] = [old if item is None else item for old, item in zip(value, copies, strict=True)]
+    if not changed:
+        return None
+    fields = dict(ast.iter_fields(node)) | changed
+    copy_of = type(node)(**fields)
+    return ast.copy_location(copy_of, node) if hasattr(node, "lineno") else copy_of
