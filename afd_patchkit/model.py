@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, Protocol, Union
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from afd_patchkit.findings.finding import Position
@@ -56,25 +67,53 @@ class Code:
 
 What = Literal[
     "symbol", "name", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression",
-    "targets", "clause", "head", "parameter", "member", "version",
+    "targets", "clause", "head", "parameter", "member",
+    "prose", "python name", "delta name", "part", "module", "pin name", "distribution", "version",
 ]  # fmt: skip
+
+
+class Reading(Protocol):
+    """What a document is held to beyond its types: the `context` in which pydantic validates it."""
+
+    def text(self, value: object, what: What, noun: str) -> object:
+        """The value of a field that holds `what`, as its type wants it."""
+
+    def model(self, cls: type[Model], value: object, make: Callable[[Any], Any]) -> Any:
+        """A model from its mapping, where `make` is pydantic's own step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """What the text of a field is, as `Annotated` metadata.
+    """What the text of a field is, as `Annotated` metadata; `manifest.texts` says what that means.
 
-    It decides which YAML scalars may hold the text (plain ones only for `symbol`, `name` and `imports`, which have
-    nothing that YAML could misread) and as which Python it must parse. `with` is decided by the delta's operation.
+    Attributes:
+        what: what the text is. `with` is decided by the delta's operation.
+        noun: what is named, for the message about a wrong name.
     """
 
     what: What
+    noun: str = ""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Ask the context first: what Python builds without one has no place to report."""
+
+        def held(value: object, info: ValidationInfo) -> object:
+            reading: Reading | None = info.context
+            return value if reading is None else reading.text(value, self.what, self.noun)
+
+        return core_schema.with_info_before_validator_function(held, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Leave a mark in the JSON Schema for `manifest.schema` to spell out."""
         return {**handler(schema), "holds": self.what}
 
 
+Prose = Annotated[str, Holds("prose")]
+Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$"), Holds("prose")]
+ParameterName = Annotated[str, Holds("python name", "the parameter")]
+MemberName = Annotated[str, Holds("python name", "the member")]
+Argument = Union[Annotated[str, Holds("python name", "the argument")], Annotated[int, Field(ge=0)]]
+"""Of a call: a keyword, or a position from 0."""
 SymbolCode = Annotated[Code, Holds("symbol")]
 NameCode = Annotated[Code, Holds("name")]
 ImportsCode = Annotated[Code, Holds("imports")]
@@ -92,16 +131,28 @@ HeadCode = Annotated[Code, Holds("head")]
 ParameterCode = Annotated[Code, Holds("parameter")]
 MemberCode = Annotated[Code, Holds("member")]
 
+WHERE = "(where)"
+"""The key under which the loader hands a model its place: no key that a person writes."""
+
 
 class Model(BaseModel):
     """Base of all manifest models: frozen, no unknown keys, no coercion."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True, populate_by_name=True
+        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True, validate_by_name=True, validate_by_alias=True
     )
-    where: Position = Field(
-        default=Position("<memory>"), exclude=True, repr=False, json_schema_extra={"internal": True}
-    )
+    where: SkipJsonSchema[Position] = Field(default=Position("<memory>"), validation_alias=WHERE, exclude=True, repr=False)
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        """Its keys as a person writes them."""
+        return [info.alias or name for name, info in cls.model_fields.items() if name != "where"]
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _read(cls, value: Any, make: Callable[[Any], Any], info: ValidationInfo) -> Any:
+        reading: Reading | None = info.context
+        return make(value) if reading is None else reading.model(cls, value, make)
 
 
 # ---- operations -----------------------------------------------------------------------------------------------
@@ -120,13 +171,13 @@ Pattern = Union[PatternCode, Range]
 class Take(Model):
     """Text of another pin's symbol, used as inserted code (tracked, not pasted)."""
 
-    pin: str = Field(description="the pin to take from")
+    pin: Prose = Field(description="the pin to take from")
     symbol: SymbolCode = Field(description="package.module:Qual.name")
     from_: PatternCode | None = Field(
         default=None, alias="from", description="first statement; the body's first when absent"
     )
     to: PatternCode | None = Field(default=None, description="last statement; `from`'s own statement when absent")
-    rename: dict[str, ExpressionCode] = Field(
+    rename: dict[Annotated[str, Holds("python name", "the renamed name")], ExpressionCode] = Field(
         default_factory=dict, description="names in the taken text that mean something else here"
     )
     deltas: tuple[Delta, ...] = Field(default=(), description="changes inside the taken text")
@@ -157,10 +208,10 @@ class CallChange(Model):
 
     match: AnyPatternCode = Field(description="a call expression, or a statement whose value is the call")
     callee: NameCode | None = Field(default=None, description="what is called instead")
-    set: dict[Union[str, int], ExpressionCode] = Field(
+    set: dict[Argument, ExpressionCode] = Field(
         default_factory=dict, description="keyword or position (from 0): new value"
     )
-    drop: tuple[Union[str, int], ...] = Field(default=(), description="keywords and positions (from 0) to leave out")
+    drop: tuple[Argument, ...] = Field(default=(), description="keywords and positions (from 0) to leave out")
     targets: TargetsCode | None = Field(default=None, description="new assignment targets of the statement")
 
 
@@ -180,10 +231,10 @@ class ParameterChange(Model):
     """One declared change of the parameter list."""
 
     add: ParameterCode | None = Field(default=None, description='a parameter as in a `def`: "rank: int = 0"')
-    replace: str | None = Field(default=None, description="name of the parameter to replace; `with` is the new one")
-    remove: str | None = Field(default=None, description="name of the parameter to remove")
-    before: str | None = Field(default=None, description="with `add`: the parameter that it goes before")
-    after: str | None = Field(default=None, description="with `add`: the parameter that it goes after")
+    replace: ParameterName | None = Field(default=None, description="name of the parameter to replace; `with` is the new one")
+    remove: ParameterName | None = Field(default=None, description="name of the parameter to remove")
+    before: ParameterName | None = Field(default=None, description="with `add`: the parameter that it goes before")
+    after: ParameterName | None = Field(default=None, description="with `add`: the parameter that it goes after")
     kind: Literal["keyword-only"] | None = Field(
         default=None, description="with `add`: behind `*`, which is added if missing"
     )
@@ -209,10 +260,10 @@ class MemberChange(Model):
     """One declared change of a class: methods and nested classes for `member`, fields for `field`."""
 
     add: MemberCode | None = Field(default=None, description="the new member or field, as in a class body")
-    replace: str | None = Field(default=None, description="name of the member to replace; `with` is the new one")
-    remove: str | None = Field(default=None, description="name of the member to remove")
-    before: str | None = Field(default=None, description="with `add`: the member that it goes before")
-    after: str | None = Field(default=None, description="with `add`: the member that it goes after")
+    replace: MemberName | None = Field(default=None, description="name of the member to replace; `with` is the new one")
+    remove: MemberName | None = Field(default=None, description="name of the member to remove")
+    before: MemberName | None = Field(default=None, description="with `add`: the member that it goes before")
+    after: MemberName | None = Field(default=None, description="with `add`: the member that it goes after")
 
 
 OPERATIONS = (
@@ -223,9 +274,9 @@ OPERATIONS = (
 class Delta(Model):
     """One named change: exactly one operation and what that operation takes."""
 
-    name: str = Field(description="unique in the entry; it stands in the fences of the generated code")
-    reason: str | None = Field(default=None, description="why, when the name does not say it")
-    frozen: str | None = Field(default=None, description="why it is right that this delta repeats upstream text")
+    name: Annotated[str, Holds("delta name")] = Field(description="unique in the entry; it stands in the fences of the generated code")
+    reason: Prose | None = Field(default=None, description="why, when the name does not say it")
+    frozen: Prose | None = Field(default=None, description="why it is right that this delta repeats upstream text")
 
     insert: Body | None = Field(default=None, description="statements to add; with `before`, `after` or `at`")
     replace: Pattern | None = Field(default=None, description="statements to replace by `with`")
@@ -238,7 +289,7 @@ class Delta(Model):
     decorator: DecoratorChange | None = Field(default=None, description="declared change of the decorators")
     member: MemberChange | None = Field(default=None, description="declared change of a class's methods")
     field: MemberChange | None = Field(default=None, description="declared change of a class's fields")
-    rebind: dict[str, ExpressionCode] | None = Field(
+    rebind: dict[Annotated[str, Holds("python name", "the rebound name")], ExpressionCode] | None = Field(
         default=None, min_length=1, description="free name of the body: what it means here"
     )
 
@@ -250,7 +301,7 @@ class Delta(Model):
     at: Literal["start", "end"] | None = Field(
         default=None, description="with `insert`: start (after the docstring) or end of the body"
     )
-    parts: dict[str, AnyPatternCode] = Field(
+    parts: dict[Annotated[str, Holds("python name", "the part")], AnyPatternCode] = Field(
         default_factory=dict, description="with `replace`: pieces of the replaced text, for use as `__name__` in `with`"
     )
     within: Within | None = Field(default=None, description="search only inside this statement or clause")
@@ -297,7 +348,7 @@ class Entry(Model):
     """One symbol in a manifest."""
 
     symbol: SymbolCode | None = Field(default=None, description="upstream's package.module:Qual.name")
-    name: str | None = Field(
+    name: Annotated[str, Holds("python name", "the name")] | None = Field(
         default=None, description="name in the generated module; the symbol's last part by default"
     )
     kind: Kind = Field(
@@ -305,22 +356,22 @@ class Entry(Model):
         description="copy (from the target pin), backport (from a donor pin), delegate (upstream's signature, own "
         "body), owned (our code)",
     )
-    pin: str | None = Field(default=None, description="the manifest's pin by default")
-    branch: Union[int, str, None] = Field(
+    pin: Prose | None = Field(default=None, description="the manifest's pin by default")
+    branch: Union[int, Prose, None] = Field(
         default=None, description="which definition, when there are several: its number or a text of its condition"
     )
-    reason: str = Field(description="why the copy is needed")
-    functionality: str | None = Field(default=None, description="what the patch does")
-    forwarded: str | None = Field(default=None, description="where this went upstream, or not-needed")
+    reason: Prose = Field(description="why the copy is needed")
+    functionality: Prose | None = Field(default=None, description="what the patch does")
+    forwarded: Prose | None = Field(default=None, description="where this went upstream, or not-needed")
     remove_when: tuple[Probe, ...] = Field(default=(), description="any of these holds on the target: retire")
-    removal: str | None = Field(default=None, description="prose beside the probes")
-    late: Union[bool, tuple[str, ...]] = Field(
+    removal: Prose | None = Field(default=None, description="prose beside the probes")
+    late: Union[bool, tuple[Annotated[str, Holds("python name", "the late name")], ...]] = Field(
         default=False, description="look these names up at call time (true: all)"
     )
     share: bool = Field(
         default=False, description="the same symbol is generated more than once; every entry of it must say so"
     )
-    depends_on: tuple[str, ...] = Field(
+    depends_on: tuple[Prose, ...] = Field(
         default=(), description="entries reviewed together with this one: name, or module.py::name"
     )
     deltas: tuple[Delta, ...] = Field(default=(), description="what is changed, in order")
@@ -330,7 +381,7 @@ class Entry(Model):
         default=None, description="delegate: how the body reaches upstream's function"
     )
     # owned
-    part: str | None = Field(default=None, description="owned: a .py file below the manifest's folder")
+    part: Annotated[str, Holds("part")] | None = Field(default=None, description="owned: a .py file below the manifest's folder")
     watch: tuple[SymbolCode, ...] = Field(
         default=(), description="owned: upstream symbols that it mirrors; a change there is a review"
     )
@@ -346,9 +397,9 @@ class Entry(Model):
 class ClassGroup(Model):
     """A generated class that collects entries as its members."""
 
-    name: str = Field(description="name of the class")
+    name: Annotated[str, Holds("python name", "the class name")] = Field(description="name of the class")
     bases: tuple[NameCode, ...] = Field(default=(), description="base classes")
-    doc: str | None = Field(default=None, description="its docstring")
+    doc: Prose | None = Field(default=None, description="its docstring")
     decorators: tuple[ExpressionCode, ...] = Field(default=(), description="decorators, outermost first")
     members: tuple[Entry, ...] = Field(min_length=1, description="its methods")
 
@@ -359,16 +410,29 @@ class GroupEntry(Model):
     class_: ClassGroup = Field(alias="class", description="a generated class")
 
 
+def _item(value: Any) -> str | None:
+    """Which of the two an item of `entries` is; a mapping of the loader knows also the keys that it left out."""
+    if isinstance(value, Mapping):
+        return "GroupEntry" if "class" in getattr(value, "written", value) else "Entry"
+    return type(value).__name__
+
+
+Item = Annotated[
+    Union[Annotated[Entry, Tag("Entry")], Annotated[GroupEntry, Tag("GroupEntry")]],
+    Discriminator(_item, custom_error_type="a mapping", custom_error_message="an item of `entries` must be a mapping"),
+]
+
+
 class Manifest(Model):
     """One generated module."""
 
     schema_: Literal[1] = Field(alias="schema", description="version of the manifest format")
-    module: str = Field(description="path below the generated package root, for instance acme_backport/runner.py")
-    summary: str = Field(description="what the module is; its docstring")
-    pin: str | None = Field(default=None, description="default pin of the entries")
+    module: Annotated[str, Holds("module")] = Field(description="path below the generated package root, for instance acme_backport/runner.py")
+    summary: Prose = Field(description="what the module is; its docstring")
+    pin: Prose | None = Field(default=None, description="default pin of the entries")
     imports: tuple[ImportsCode, ...] = Field(default=(), description="import statements that deltas need")
     remove_when: tuple[Probe, ...] = Field(default=(), description="for entries without their own")
-    entries: tuple[Union[Entry, GroupEntry], ...] = Field(min_length=1, description="what the module holds, in order")
+    entries: tuple[Item, ...] = Field(min_length=1, description="what the module holds, in order")
 
     @property
     def path(self) -> str:
@@ -388,24 +452,24 @@ class Manifest(Model):
 class Git(Model):
     """A git repository at one commit."""
 
-    url: str = Field(description="what `git clone` takes")
-    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$", description="40 hex digits")]
-    subdirectory: str | None = Field(default=None, description="where the project is in the repository")
+    url: Prose = Field(description="what `git clone` takes")
+    commit: Commit = Field(description="40 hex digits")
+    subdirectory: Prose | None = Field(default=None, description="where the project is in the repository")
 
 
 class Pin(Model):
     """One upstream distribution at one exact identity."""
 
-    distribution: str = Field(description="name on the package index")
+    distribution: Annotated[str, Holds("distribution")] = Field(description="name on the package index")
     version: Annotated[str, Holds("version")] = Field(description="exact version, a quoted string")
     role: Literal["target", "donor"] = Field(
         default="target", description="target: the ABI to run on; donor: a release to take features from"
     )
-    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = Field(
+    commit: Commit | None = Field(
         default=None, description="upstream's commit, 40 hex digits; evidence, not identity"
     )
     git: Git | None = Field(default=None, description="where to read it when the index does not have it")
-    packages: tuple[str, ...] = Field(default=(), description="import packages it provides; from the name when empty")
+    packages: tuple[Annotated[str, Holds("python name", "the package")], ...] = Field(default=(), description="import packages it provides; from the name when empty")
 
     @property
     def import_packages(self) -> tuple[str, ...]:
@@ -417,7 +481,7 @@ class Pins(Model):
     """`pins.yaml`."""
 
     schema_: Literal[1] = Field(alias="schema", description="version of the format")
-    pins: dict[str, Pin] = Field(description="name of the pin: its identity")
+    pins: dict[Annotated[str, Holds("pin name")], Pin] = Field(description="name of the pin: its identity")
 
 
 for _model in (Take, TakeBody, Delta, Probe, Entry, ClassGroup, GroupEntry, Manifest):

@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from afd_patchkit.findings.finding import Finding, Position, finding
-from afd_patchkit.manifest.checks import module_problem, nested
+from afd_patchkit.manifest.checks import nested
+from afd_patchkit.manifest.texts import module_problem
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Pins, TakeBody
 from afd_patchkit.project import Project
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
-from afd_patchkit.manifest import checks, cross
-from afd_patchkit.manifest.build import Builder
+from afd_patchkit.manifest import cross
 from afd_patchkit.manifest.nodes import Document
+from afd_patchkit.manifest.reader import read
 from afd_patchkit.model import Manifest, Model, Pins
 from afd_patchkit.project import Project
 
@@ -70,9 +70,8 @@ def _alone(cls: type[M], data: bytes, file: str) -> M:
 
 
 def _parse(cls: type[M], data: bytes, file: str, problems: list[Finding]) -> M | None:
-    builder = Builder(Document(data, file), checks.on_code, checks.check)
-    made = builder.build(cls)
-    problems += builder.problems
+    made, found = read(cls, Document(data, file))
+    problems += found
     return made
 
 

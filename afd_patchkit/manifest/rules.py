@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from afd_patchkit import model
+from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.manifest.nodes import Mapping as YamlMapping
+from afd_patchkit.manifest.values import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,20 @@ class Breach:
     message: str
     key: str = ""
     help: str | None = None
+
+
+def problems(cls: type[model.Model], table: Table) -> Iterator[Finding]:
+    """The broken key rules of a mapping that is to be a `cls`."""
+    rule = RULES.get(cls)
+    if rule is None:
+        return
+    known = cls.keys()
+    keys = {key: place for key, place in table.node.keys.items() if key in known}
+    operation = next((table.node.get(key) for key in keys if key in rule.alternatives), None)
+    inner = frozenset(operation.keys) if isinstance(operation, YamlMapping) else None
+    chosen = table.node.text(rule.selector) if rule.selector else None
+    for breach in breaches(rule, keys, chosen, inner):
+        yield finding(rule.code, breach.message, manifest=keys.get(breach.key), help=breach.help)
 
 
 def breaches(

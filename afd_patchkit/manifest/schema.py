@@ -7,9 +7,14 @@ from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
+
 from afd_patchkit import model
-from afd_patchkit.manifest.build import fields_of
+from afd_patchkit.manifest import syntax
 from afd_patchkit.manifest.rules import RULES, Alternative, Rule
+from afd_patchkit.manifest.texts import HELD
+from afd_patchkit.model import What
 
 Schema = dict[str, Any]
 
@@ -17,34 +22,20 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MANIFEST_FILE = "manifest.schema.json"
 PINS_FILE = "pins.schema.json"
 
-_NAME = r"[^\W\d]\w*"
-_DOTTED = rf"{_NAME}(\.{_NAME})*"
-_PATTERNS = {
-    ("Entry", "name"): rf"^{_NAME}$",
-    ("ClassGroup", "name"): rf"^{_NAME}$",
-    ("Entry", "part"): r"^(?!.*(^|/)\.{0,2}/)[^\\]+\.py$",
-    ("Manifest", "module"): r"^([A-Za-z_][A-Za-z0-9_]*/)*[A-Za-z_][A-Za-z0-9_]*\.py$",
-    ("Delta", "name"): r"^[^\s#]([^\n\t#]*[^\s#])?$",
-    ("Pin", "distribution"): r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
-    ("Pin", "version"): r"^[0-9]",
-}
-_HELD = {
-    "symbol": "package.module:Qual.name",
-    "name": "expression; quote it unless it is a dotted name",
-    "imports": "absolute import statements",
-    "pattern": "pattern of statements, as block scalar (|) or quoted; `...` matches anything",
-    "expression pattern": "pattern of an expression, as block scalar (|) or quoted; `...` matches anything",
-    "any pattern": "pattern, as block scalar (|) or quoted; `...` matches anything",
-    "statements": "Python statements, as block scalar (|) or quoted",
-    "with": "Python, as block scalar (|) or quoted; `__upstream__` stands for what is replaced",
-    "expression": "Python expression, as block scalar (|) or quoted",
-    "targets": "assignment targets, as block scalar (|) or quoted",
-    "clause": "whole clause, head and suite, as block scalar (|)",
-    "head": 'head of a clause, quoted: "elif c", "else", "except E", "finally", "case p"',
-    "parameter": 'a parameter as in a `def`, quoted: "rank: int = 0"',
-    "member": "members of a class body, as block scalar (|)",
-    "version": "quoted",
-}
+
+class _Said(GenerateJsonSchema):
+    """The schema as a person reads it: a key is left out or has a value, and a text says what it holds."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> Schema:
+        """Null is no value: a key without one is an error."""
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
+        """A default is told when it says something."""
+        made = super().default_schema(schema)
+        if made.get("default") in (None, [], {}):
+            made.pop("default", None)
+        return made
 
 
 def manifest_schema() -> Schema:
@@ -62,9 +53,7 @@ def manifest_schema() -> Schema:
 
 def pins_schema() -> Schema:
     """The JSON Schema (draft 2020-12) of `pins.yaml`."""
-    schema = _schema_of(model.Pins)
-    schema["properties"]["pins"]["propertyNames"] = {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$"}
-    return schema
+    return _schema_of(model.Pins)
 
 
 def schema_text(schema: Schema) -> str:
@@ -73,11 +62,10 @@ def schema_text(schema: Schema) -> str:
 
 
 def _schema_of(cls: type[model.Model]) -> Schema:
-    raw = cls.model_json_schema(by_alias=True)
+    raw = _spelled(cls.model_json_schema(by_alias=True, schema_generator=_Said))
     definitions: dict[str, Schema] = raw.pop("$defs", {})
-    definitions.pop("Position", None)
     for name, definition in (*definitions.items(), (cls.__name__, raw)):
-        _finish(getattr(model, name), definition)
+        _ruled(getattr(model, name), definition)
     return {
         "$schema": DIALECT,
         "$comment": "Written by `afd-patchkit schema`; do not edit.",
@@ -86,19 +74,29 @@ def _schema_of(cls: type[model.Model]) -> Schema:
     }
 
 
-def _finish(cls: type[model.Model], schema: Schema) -> None:
-    """Make pydantic's schema of one model say what the loader says."""
-    schema["properties"].pop("where")
-    for key, value in list(schema["properties"].items()):
-        cleaned = _cleaned(value)
-        pattern = _PATTERNS.get((cls.__name__, key))
-        if pattern:
-            cleaned["pattern"] = pattern
-        schema["properties"][key] = cleaned
+def _spelled(schema: Any) -> Any:
+    """With what each text holds, where `model.Holds` has left its mark."""
+    if isinstance(schema, list):
+        return [_spelled(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _spelled(value) for key, value in schema.items() if key != "holds"}
+    what: What | None = schema.get("holds") or next((c.get("holds") for c in schema.get("anyOf", ()) if c.get("holds") in syntax.CODE), None)
+    if what is not None:
+        held = HELD[what]
+        if "holds" in schema:
+            made.setdefault("pattern", held.pattern)
+        if held.hint and ("description" in made or "holds" in schema):
+            made["description"] = f"{made['description']} ({held.hint})" if "description" in made else held.hint
+    return made
+
+
+def _ruled(cls: type[model.Model], schema: Schema) -> None:
+    """Add the key rules of one model."""
     rule = RULES.get(cls)
     if rule is None:
         return
-    every = frozenset(fields_of(cls))
+    every = frozenset(cls.keys())
     if rule.selector:
         schema["allOf"] = list(_by_selector(rule, every))
     else:
@@ -106,31 +104,6 @@ def _finish(cls: type[model.Model], schema: Schema) -> None:
             {"title": key, **_constraint(rule, key, alternative, every)}
             for key, alternative in rule.alternatives.items()
         ]
-
-
-def _cleaned(schema: Schema) -> Schema:
-    """Without null (a key without value is an error), with what the text holds, and no blank texts."""
-    result = {key: value for key, value in schema.items() if key not in ("anyOf", "holds", "default")}
-    if schema.get("default") not in (None, [], {}):
-        result["default"] = schema["default"]
-    held = schema.get("holds")
-    for choice in schema.get("anyOf", ()):
-        held = held or choice.get("holds")
-    choices = [_cleaned(choice) for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
-    if len(choices) == 1:
-        result = {**choices[0], **result}
-    elif choices:
-        result["anyOf"] = choices
-    if "items" in result:
-        result["items"] = _cleaned(result["items"])
-    if isinstance(result.get("additionalProperties"), dict):
-        result["additionalProperties"] = _cleaned(result["additionalProperties"])
-    if result.get("type") == "string" and not result.keys() & {"enum", "const", "pattern"}:
-        result["pattern"] = rf"^{_DOTTED}:{_DOTTED}\n*$" if held == "symbol" else r"\S"
-    if held in _HELD and held != "symbol":
-        what = _HELD[held]
-        result["description"] = f"{result['description']} ({what})" if "description" in result else what
-    return result
 
 
 def _by_selector(rule: Rule, every: frozenset[str]) -> Iterable[Schema]:

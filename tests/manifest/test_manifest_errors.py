@@ -72,7 +72,7 @@ TYPES = [
     ("late in YAML 1.1", entry("late: ¶yes"), "PK004"),
     ("empty pattern", delta('remove: ¶""'), "PK004"),
     ("empty rebind", delta("rebind: ¶{}"), "PK004"),
-    ("negative position", delta('call: {match: "f(a)", drop: ¶[-1]}'), "PK004"),
+    ("negative position", delta('call: {match: "f(a)", drop: [¶-1]}'), "PK004"),
     ("unquoted number as text", HEAD.replace("pin: acme", "pin: ¶0.10") + E, "PK005"),
     ("unquoted truth value", entry("branch: ¶no"), "PK005"),
     ("unquoted date", entry("removal: ¶2026-08-22"), "PK005"),
@@ -157,7 +157,7 @@ NAMES = [
     ("rebound name", delta("rebind: {¶a.b: 'x'}"), "PK018"),
     ("parameter name", delta("parameter: {remove: ¶'*'}"), "PK018"),
     ("argument name", delta("call: {match: 'f()', set: {¶a b: 'x'}}"), "PK018"),
-    ("late name", entry("late: ¶[a.b]"), "PK018"),
+    ("late name", entry("late: [¶a.b]"), "PK018"),
     ("depends_on", entry("name: a\ndepends_on: [a, b]").replace("- symbol", "- ¶symbol"), "PK019"),
     ("twice in a class", HEAD + "entries:\n  - class:\n      name: C\n      members:\n        - {symbol: a:f, reason: r}\n"
      "        - ¶{symbol: b:f, reason: r}\n", "PK015"),
@@ -329,6 +329,39 @@ def test_members_are_named_with_their_class():
 )
 def test_one_error_is_reported_as_one(text, code):
     assert [f.code for f in problems(text)] == [code]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # what is missing at the top hides nothing below, nor does a broken key rule hide the values
+        ("schema: 1\nremove_when:\n  - {dfines: a:b}\n", "PK002 PK009 PK009 PK009 PK017"),
+        (delta("remove: ')'\nreturns: int\nnth: x"), "PK004 PK007 PK011 PK030"),
+        # of the branches of a union, the one that was meant
+        (delta("replace: {form: 'x = 1', to: 'y = 1'}\nwith: 'z'"), "PK002 PK009"),
+        (delta("replace: [a]\nwith: 'z'"), "PK004"),
+        (entry("late: [0.1, a.b]"), "PK005 PK018"),
+        (HEAD + "entries:\n  - {class: {nme: C, members: [{symbol: a:b}]}}\n", "PK002 PK009 PK009"),
+    ],
+)
+def test_no_error_hides_another(text, expected):
+    assert sorted(f.code for f in problems(text)) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (entry("late: yes"), "`late` must be true or false or a list, not `yes`"),
+        (entry("branch: 010"), "`branch` must be a whole number or text, not `010`"),
+        (entry("late: [a, [b]]"), "item 2 of `late` must be text, not a list"),
+        (delta("rebind: {a: {}}"), "`a` of `rebind` must be text, not a mapping"),
+        (delta("rebind: {no: 'x'}"), "the key `no` of `rebind` must be quoted: YAML reads no as true or false, this must be text"),
+        (delta("replace: [a]\nwith: 'z'"), "`replace` must be text or a mapping, not a list"),
+        (delta("insert: 'x'\nat: strat"), "`at` must be `start` or `end`, not `strat`"),
+    ],
+)
+def test_messages_say_what_was_wanted(text, message):
+    assert [f.message for f in problems(text)] == [message]
 
 
 def test_numbers_beyond_what_python_converts():
