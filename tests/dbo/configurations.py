@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 import vllm
 from afd_backports.vllm_v026_mrv2_dbo import validation
-from afd_backports.vllm_v026_mrv2_dbo.scopes import ForeignPatchError
 from vllm.config import VllmConfig
 from vllm.config.compilation import CUDAGraphMode
 from vllm.engine.arg_utils import EngineArgs
@@ -191,13 +190,11 @@ def called(rank: Any) -> dict[str, list[str]]:
         log.append(f"{self.parallel_config.enable_dbo} {self.parallel_config.ubatch_size}")
         NATIVE(self)
 
-    with mock.patch.object(validation, "_native_post_init", spy), mock.patch.object(VllmConfig, "__post_init__", spy):
-        spy.__module__ = VllmConfig.__module__
-        with validation.relaxed_validation(parse, "cpu"):
-            for name, more in {"afd": {**AFD, "enable_dbo": True}, "afd, off": AFD, "other": {}, "other, on": {"enable_dbo": True}}.items():
-                log.clear()
-                outcome(**more)
-                seen[name] = list(log)
+    with mock.patch.object(VllmConfig, "__post_init__", spy), validation.relaxed_validation(parse, "cpu"):
+        for name, more in {"afd": {**AFD, "enable_dbo": True}, "afd, off": AFD, "other": {}, "other, on": {"enable_dbo": True}}.items():
+            log.clear()
+            outcome(**more)
+            seen[name] = list(log)
     return seen
 
 
@@ -222,36 +219,4 @@ def failing_validation(rank: Any) -> dict[str, Any]:
             seen["error"] = str(error)
     seen["after"] = (config.parallel_config.enable_dbo, config.parallel_config.ubatch_size)
     seen["native"] = VllmConfig.__post_init__ is NATIVE
-    seen["relaxations"] = len(validation._relaxations)
     return seen
-
-
-def nested(rank: Any) -> dict[str, str]:
-    """The innermost relaxation counts; the outer one comes back."""
-    seen = {}
-    with validation.relaxed_validation(parse, "cpu"):
-        with validation.relaxed_validation(lambda config: None, "cpu"):
-            seen["inner"] = outcome(enable_dbo=True, **AFD)
-        seen["outer"] = outcome(enable_dbo=True, **AFD)
-    return seen
-
-
-def foreign(rank: Any) -> list[str]:
-    """Another plugin has replaced the validation: after this module was imported, and before."""
-    messages = []
-
-    def theirs(self: VllmConfig) -> None:
-        NATIVE(self)
-
-    patches: list[Callable[[], Any]] = [
-        lambda: mock.patch.object(VllmConfig, "__post_init__", theirs),
-        lambda: mock.patch.multiple(validation, _native_post_init=theirs),
-    ]
-    for patch in patches:
-        with patch():
-            try:
-                with validation.relaxed_validation(parse, "cpu"):
-                    messages.append("entered")
-            except ForeignPatchError as error:
-                messages.append(str(error))
-    return messages

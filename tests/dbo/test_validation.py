@@ -193,18 +193,5 @@ def test_the_native_function_sees_ubatches_only_where_it_may_judge_them() -> Non
 
 def test_configured_values_come_back_when_vllm_rejects_something_else() -> None:
     assert alone(configurations.failing_validation) == {
-        "during": (False, 0), "error": "the platform says no", "after": (True, 0), "native": True, "relaxations": 0,
+        "during": (False, 0), "error": "the platform says no", "after": (True, 0), "native": True,
     }  # fmt: skip
-
-
-def test_relaxations_nest() -> None:
-    seen = alone(configurations.nested)
-    assert not seen["inner"].startswith("dbo")
-    assert seen["outer"].startswith("dbo True")
-
-
-def test_a_patch_of_others_is_reported() -> None:
-    after, before = alone(configurations.foreign)
-    assert "VllmConfig.__post_init__ is" in after
-    assert "theirs" in after
-    assert "was a function of tests.dbo.configurations already" in before

@@ -12,6 +12,9 @@ DONOR_VARIABLE = "AFD_PATCHKIT_DONOR_TREE"
 ASCEND_VARIABLE = "AFD_VLLM_ASCEND_SOURCE"
 """Names a source tree of vllm-ascend at the pinned commit."""
 
+PLUGIN_VARIABLE = "AFD_PLUGIN_SOURCE"
+"""Names a source tree of the AFD plugin (afd-plugin at 2e4378f2d4)."""
+
 BASE = {
     # One thread per process: there are as many processes as cores, and a process with threads should not be forked.
     "MKL_NUM_THREADS": "1",

@@ -29,7 +29,6 @@ WORK = {
             "attention.py::create_metadata_builders", "graph_manager.py::UBatchGraphs.capture",
             "ubatch_runner.py::UBatchLifecycle.execute_model",
             "ubatch_runner.py::UBatchLifecycle.initialize_kv_cache", "validation.py::AFDValidation.__init__",
-            "validation.py::post_init",
         },
     },
     "0.28.0": {
@@ -44,7 +43,7 @@ WORK = {
         "clean": {
             "attention.py::create_metadata_builders", "graph_manager.py::UBatchGraphs.capture",
             "ubatch_runner.py::UBatchLifecycle.initialize_kv_cache", "ubatch_runner.py::UBatchLifecycle.shutdown",
-            "validation.py::AFDValidation.__init__", "validation.py::post_init",
+            "validation.py::AFDValidation.__init__",
         },
     },
     "0.29.0": {
@@ -59,7 +58,7 @@ WORK = {
         "conflict": {"graph_manager.py::UBatchGraphs.capture_twin_graphs"},
         "clean": {
             "attention.py::create_metadata_builders", "ubatch_runner.py::UBatchLifecycle.shutdown",
-            "validation.py::AFDValidation.__init__", "validation.py::post_init",
+            "validation.py::AFDValidation.__init__",
         },
     },
 }  # fmt: skip

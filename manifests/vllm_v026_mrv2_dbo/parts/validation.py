@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from weakref import WeakKeyDictionary
 
 import vllm
 from afd_backports.vllm_v026_mrv2_dbo.host import AFDSettings, SettingsParser
-from afd_backports.vllm_v026_mrv2_dbo.scopes import ForeignPatchError, substitute
 from vllm.config import ParallelConfig, VllmConfig
 from vllm.config.compilation import CUDAGraphMode
 from vllm.platforms import current_platform
@@ -183,28 +183,7 @@ class ValidatedRunner:
 
 # ---- vLLM's own validation ------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class _Relaxation:
-    parser: SettingsParser
-    device_type: str
-
-    def applies(self, config: VllmConfig) -> bool:
-        return (
-            config.parallel_config.use_ubatching
-            and current_platform.device_type == self.device_type
-            and self.parser(config) is not None
-            and config.use_v2_model_runner
-        )
-
-
-_relaxations: list[_Relaxation] = []
-_native_post_init = VllmConfig.__post_init__
-
-
-def is_relaxed(config: VllmConfig) -> bool:
-    """Whether the innermost relaxation is for this configuration."""
-    return bool(_relaxations) and _relaxations[-1].applies(config)
+PostInit = Callable[[VllmConfig], None]
 
 
 @contextmanager
@@ -218,29 +197,102 @@ def without_ubatches(parallel: ParallelConfig) -> Iterator[None]:
         parallel.enable_dbo, parallel.ubatch_size = before
 
 
-@contextmanager
-def relaxed_validation(parser: SettingsParser, device_type: str = "npu") -> Iterator[None]:
-    """Let vLLM accept ubatches with AFD, for configurations that are made or validated again in the block.
+class Relaxation:
+    """While it is in force, vLLM accepts ubatches with AFD, for configurations that are made or validated again.
 
     vLLM 0.26 knows ubatches with model runner V1 and with all-to-all kernels of its own only; vLLM-Ascend turns them off.
-    Here ubatches go over the AFD connector, so neither is asked. All other configurations are validated natively.
+    Here ubatches go over the AFD connector, so neither is asked. All other configurations are validated as without it.
+
+    It is put around what `VllmConfig.__post_init__` is at the time, whoever that belongs to, and may be wrapped itself. Only
+    what stands outermost can be taken off again; what others have wrapped stays behind, and does nothing any more.
 
     Args:
         parser: reads the AFD part; only configurations that have one are concerned.
         device_type: and only on platforms of this type.
 
-    Raises:
-        ForeignPatchError: somebody else has replaced vLLM's validation.
+    Attributes:
+        in_force: whether it is.
     """
-    if _native_post_init.__module__ != VllmConfig.__module__:
-        raise ForeignPatchError(
-            f"VllmConfig.__post_init__ was a function of {_native_post_init.__module__} already when this module was imported: "
-            "somebody else has replaced it. Import this module before that patch is applied."
+
+    def __init__(self, parser: SettingsParser, device_type: str) -> None:
+        self.parser, self.device_type = parser, device_type
+        self.in_force = False
+
+    def applies(self, config: VllmConfig) -> bool:
+        """Whether a configuration has ubatches that only the AFD runner can run."""
+        return (
+            self.in_force
+            and config.parallel_config.use_ubatching
+            and current_platform.device_type == self.device_type
+            and self.parser(config) is not None
+            and config.use_v2_model_runner
         )
-    ours = post_init  # type: ignore[name-defined]  # noqa: F821 - below
-    with substitute(VllmConfig, "__post_init__", _native_post_init, ours):
-        _relaxations.append(_Relaxation(parser, device_type))
-        try:
-            yield
-        finally:
-            _relaxations.pop()
+
+    def begin(self) -> None:
+        """Put it in force; where something else has been put outermost since, around that, too."""
+        self.in_force = True
+        outermost = VllmConfig.__post_init__
+        while outermost in _layers:
+            relaxation, below = _layers[outermost]
+            if relaxation is self:
+                return
+            outermost = below
+        below = VllmConfig.__post_init__
+
+        def post_init(self_: VllmConfig) -> None:
+            if not self.applies(self_):
+                below(self_)
+                return
+            with without_ubatches(self_.parallel_config):
+                below(self_)
+            self_.model_config.disable_cascade_attn = True
+
+        _layers[post_init] = self, below
+        VllmConfig.__post_init__ = post_init  # type: ignore[method-assign]
+
+    def end(self) -> None:
+        """Put it out of force."""
+        self.in_force = False
+        if self in _of_process:
+            _of_process.remove(self)
+        while (outermost := VllmConfig.__post_init__) in _layers and not _layers[outermost][0].in_force:
+            VllmConfig.__post_init__ = _layers.pop(outermost)[1]  # type: ignore[method-assign]
+
+
+_layers: WeakKeyDictionary[PostInit, tuple[Relaxation, PostInit]] = WeakKeyDictionary()
+"""What has been put around vLLM's validation, as long as somebody calls it: of which relaxation, and what is below."""
+_of_process: list[Relaxation] = []
+
+
+@contextmanager
+def relaxed_validation(parser: SettingsParser, device_type: str = "npu") -> Iterator[None]:
+    """Let a `Relaxation` be in force in the block. Blocks may be nested, with those of others, too."""
+    relaxation = Relaxation(parser, device_type)
+    try:
+        relaxation.begin()
+        yield
+    finally:
+        relaxation.end()
+
+
+def relax_for_process(parser: SettingsParser, device_type: str = "npu") -> Relaxation:
+    """Put a `Relaxation` in force for the rest of this process; it is kept here. Again for the same parser, it is the same one.
+
+    A plugin calls it where vLLM loads it (`vllm.general_plugins`). Call it again after another patch of the validation has
+    been applied that may have dropped this one.
+
+    Args:
+        parser: reads the AFD part; only configurations that have one are concerned.
+        device_type: and only on platforms of this type.
+
+    Returns:
+        What is in force; its `end()` undoes it.
+    """
+    for relaxation in _of_process:
+        if (relaxation.parser, relaxation.device_type) == (parser, device_type):
+            break
+    else:
+        relaxation = Relaxation(parser, device_type)
+        _of_process.append(relaxation)
+    relaxation.begin()
+    return relaxation
