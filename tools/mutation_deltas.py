@@ -53,6 +53,18 @@ def mutations(data: bytes, file: str, *, entries: bool = False) -> list[Mutation
     return list(_entries(manifest) if entries else _deltas(manifest))
 
 
+def upstream_scopes(data: bytes, file: str) -> tuple[str, set[str]]:
+    """The module of a manifest, and which of its functions and classes are upstream's text.
+
+    Raises:
+        ManifestError: it is no manifest.
+    """
+    manifest = parse_manifest(data, file)
+    entries = manifest.all_entries()
+    labels = {entry_label(manifest, entry, group) for entry, group in entries if entry.kind in ("copy", "backport")}
+    return manifest.module, {label.partition("::")[2] for label in labels}
+
+
 def _deltas(manifest: Manifest) -> Iterator[Mutation]:
     for entry, group in manifest.all_entries():
         label = entry_label(manifest, entry, group)

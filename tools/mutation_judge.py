@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tools.mutation_code import CodeMutation
 from tools.mutation_deltas import Mutation
+from tools.mutation_lines import Record, Records, digest, instrumented, reaching
 from tools.mutation_scratch import Result, Results, Scratch
 from tools.mutation_tests import Sight
 
@@ -97,3 +99,73 @@ class Judge:
         if result.failed or result.timeout:
             self.useless[file] = ": ".join(result.failed) or "it does not end"
         return file not in self.useless
+
+
+class LineJudge:
+    """Finds the test that notices a mutation of a line, among those that reach the line.
+
+    Attributes:
+        sight: which tests see what, and the generated modules without a mutation.
+        results: what is known from earlier runs.
+        record: which tests reach which lines.
+        environment: what else decides results.
+        limit: seconds for the tests of one mutation, at most.
+        seconds: how long they take together, as far as that is known; tests that take longer are left out.
+        useless: tests that fail without a mutation, too, and how; they notice nothing.
+    """
+
+    def __init__(self, sight: Sight, results: Results, environment: Sequence[str], *, limit: float, seconds: float) -> None:
+        self.sight, self.results, self.environment, self.limit, self.seconds = sight, results, environment, limit, seconds
+        self.record = Record()
+        self.useless: dict[str, str] = {}
+        self._noticed: Counter[tuple[str, str]] = Counter()
+
+    def look(self, records: Records, scratch: Scratch, say: Callable[[str], object]) -> None:
+        """Record which lines the tests reach, as far as that is not known from an earlier run."""
+        generated = {path: text for path, text in self.sight.generated.items() if not path.endswith("__init__.py")}
+        modules = {path: instrumented(text, path) for path, text in generated.items()}
+        for file in self.sight.files:
+            if not generated.keys() & self.sight.seen(file):
+                continue
+            key = self.sight.digest(file, self.sight.generated, [*self.environment, "lines"])
+            found = records.get(key)
+            if found is None:
+                say(f"which lines does {file} reach?")
+                record = scratch.record(file, modules, self.limit)
+                if record is None:
+                    self.useless[file] = "it does not end"
+                    continue
+                records.put(key, record)
+                found = record.dump()
+            self.record.add(found)
+
+    def verdict(self, mutation: CodeMutation, modules: Mapping[str, str], scratch: Scratch) -> Verdict:
+        """Run tests until one fails, with these generated modules."""
+        path = mutation.module
+        module = {line for lines in self.record.lines.values() for line in lines if line[0] == path}
+        lines = {(path, mutation.reached)} if mutation.reached else module
+        likely = sorted((test for scope, test in self._noticed if scope == mutation.scope), key=lambda test: -self._noticed[mutation.scope, test])
+        choice = reaching(self.record, lines, [test for test in likely[:3] if test not in self.useless], self.seconds)
+        tests = [test for test in choice.tests if test not in self.useless]
+        if not tests:
+            return Verdict("survived", said="no test reaches it")
+        changed = {path: modules[path]}
+        files = sorted({test.partition("::")[0] for test in tests})
+        key = digest([*(self.sight.digest(file, modules, self.environment) for file in files), *sorted(tests)])
+        result = self.results.get(key)
+        if result is None:
+            result = scratch.run(tests, changed, self.limit)
+            self.results.put(key, result)
+        if result.timeout:
+            return Verdict("timeout", said=f"not done within {self.limit:g} s")
+        if not result.failed:
+            left = f"; {choice.left_out} that take longer are left out" if choice.left_out else ""
+            return Verdict("survived", said=f"{len(tests)} tests pass{left}")
+        test = result.failed[0]
+        if test in self.record.failed:
+            without = scratch.run([test], {}, self.limit)
+            if without.failed or without.timeout:
+                self.useless[test] = ": ".join(without.failed) or "it does not end"
+                return self.verdict(mutation, modules, scratch)
+        self._noticed[mutation.scope, test] += 1
+        return Verdict("killed", *result.failed)

@@ -1,17 +1,23 @@
-"""docs/mutations.md: written from the verdicts, and read for the tests that noticed a mutation before."""
+"""docs/mutations.md: written from the verdicts, and read for the tests that noticed a mutation before.
+
+It has two parts, each written by a run of its own.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tools.environments import ROOT
+from tools.mutation_code import CodeMutation
 from tools.mutation_deltas import Mutation
 from tools.mutation_judge import Verdict
 
 PAGE = ROOT / "docs" / "mutations.md"
+REASONS = ROOT / "tools" / "mutation_reasons.tsv"
+"""Why nobody notices a change of code: a name and a reason per line, with a tab between."""
 _INTRO = """\
 # Mutations
 
@@ -22,14 +28,57 @@ that passes with the delta. {ascend}
 
 A delta that nobody misses is needless, or it is not tested.
 """
+_CODE_TITLE = "# Changes of its own code"
+_CODE_INTRO = """\
+{title}
+
+Written by `tools/mutate --code --write`; do not edit. Of the code that is no upstream text (parts, bodies of delegates) each
+comparison, constant, condition, call, assignment and so on was changed or left out, one at a time, and the tests that reach the
+line were run until one fails. {ascend} Those that nobody notices are below, with the reason.
+"""
 _ROW = re.compile(r"\| `(?P<entry>[^`]+)` \| (?P<delta>.*) \| (?P<what>.*) \|")
 _TEST = re.compile(r"`(tests/[^`]+)`")
 
 
+def read_reasons(path: Path = REASONS) -> dict[str, str]:
+    """Of each change that nobody notices for a reason, its name to the reason."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return {name: reason for name, _, reason in (line.partition("\t") for line in lines)}
+
+
+def code_page(verdicts: Sequence[tuple[CodeMutation, Verdict]], reasons: Mapping[str, str], *, ascend: bool) -> str:
+    """The text of the page's second part."""
+    modules = list(dict.fromkeys(Path(m.module).stem for m, _ in verdicts))
+    counts = Counter((Path(m.module).stem, v.noticed) for m, v in verdicts)
+    lines = [_CODE_INTRO.format(title=_CODE_TITLE, ascend=_ascend(ascend)), "| module | changes | noticed | not noticed |", "|:--|--:|--:|--:|"]
+    rows = [(m, counts[m, True], counts[m, False]) for m in modules]
+    for module, noticed, missed in [*rows, ("all", sum(n for _, n, _ in rows), sum(n for _, _, n in rows))]:
+        lines.append(f"| {module} | {noticed + missed} | {noticed} | {missed} |")
+    for module in modules:
+        survivors = [(m, v) for m, v in verdicts if not v.noticed and Path(m.module).stem == module]
+        if survivors:
+            lines += ["", f"## Not noticed in {module}", "", "| in | without => with the change | why |", "|:--|:--|:--|"]
+        for mutation, verdict in survivors:
+            why = reasons.get(mutation.name) or f"**{verdict.outcome}**: {verdict.said}"
+            lines.append(f"| `{mutation.scope}` | `{_cell(mutation.change)}` | {_cell(why)} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_part(old: str, part: str) -> str:
+    """The page with one of its parts replaced."""
+    first, title, second = old.partition(_CODE_TITLE)
+    if part.startswith(_CODE_TITLE):
+        return f"{first.rstrip()}\n\n{part}".lstrip()
+    return f"{part.rstrip()}\n" + (f"\n{title}{second}" if title else "")
+
+
+def _ascend(there: bool) -> str:
+    return "vllm-ascend was there at its pinned commit." if there else "vllm-ascend was not there."
+
+
 def page(verdicts: Sequence[tuple[Mutation, Verdict]], *, vllm: str, ascend: bool) -> str:
     """The text of the page."""
-    with_ascend = "vllm-ascend was there at its pinned commit." if ascend else "vllm-ascend was not there."
-    return "\n".join([_INTRO.format(vllm=vllm, ascend=with_ascend), *_summary(verdicts), *_modules(verdicts)]) + "\n"
+    return "\n".join([_INTRO.format(vllm=vllm, ascend=_ascend(ascend)), *_summary(verdicts), *_modules(verdicts)]) + "\n"
 
 
 def _summary(verdicts: Sequence[tuple[Mutation, Verdict]]) -> Iterator[str]:
@@ -75,7 +124,7 @@ def _cell(text: str) -> str:
 def read_page(text: str) -> dict[str, str]:
     """Of each delta on the page, its name to the test that noticed it; empty for those that no test has noticed."""
     found, module = {}, ""
-    for line in text.splitlines():
+    for line in text.partition(_CODE_TITLE)[0].splitlines():
         if line.startswith("## "):
             module = line[3:]
         elif module and (row := _ROW.fullmatch(line)):

@@ -15,6 +15,8 @@ from typing import Any
 
 from afd_patchkit.api import RunOptions, load_project, regen
 from afd_patchkit.upstream.options import SourceOptions
+from tools.mutation_hits import VARIABLE, prepare
+from tools.mutation_lines import Record
 
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "dist", "build", "*.egg-info")
 
@@ -139,11 +141,13 @@ class Scratch:
         self.generated, self.package = project.generated, project.generated / project.package
         shutil.rmtree(self.package, ignore_errors=True)
         self._write(base)
+        self._hits = folder.with_suffix(".hits")
+        self._hits.mkdir()
         paths = os.pathsep.join([str(self.generated), str(folder)])
         self._log = (folder.with_suffix(".log")).open("w")
         self._process = subprocess.Popen(
             [str(python), "-m", "tools.mutation_warm"], cwd=folder, text=True,
-            env={**os.environ, **variables, "PYTHONPATH": paths, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            env={**os.environ, **variables, "PYTHONPATH": paths, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", VARIABLE: str(self._hits)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
         )  # fmt: skip
         self._ready = False
@@ -154,15 +158,7 @@ class Scratch:
         Raises:
             RuntimeError: the process that runs them has ended.
         """
-        if not self._ready:
-            self._answer()
-            self._ready = True
-        try:
-            self._write(changed)
-            self._send({"arguments": ["-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests], "limit": limit})
-            answer = self._answer()
-        finally:
-            self._write({name: self.base[name] for name in changed})
+        answer = self._run(["-x", *tests], changed, limit)
         if answer["code"] is None:
             return Result(timeout=True)
         if answer["failed"]:
@@ -171,6 +167,27 @@ class Scratch:
         if answer["code"] != 0:
             return Result((tests[-1], f"pytest ended with {answer['code']}"))
         return Result()
+
+    def record(self, file: str, modules: Mapping[str, str], limit: float) -> Record | None:
+        """Run a test file with instrumented modules; None when it does not end.
+
+        Raises:
+            RuntimeError: the process that runs them has ended.
+        """
+        prepare(self._hits)
+        answer = self._run([file], modules, limit, record=True)
+        return None if answer["code"] is None else Record.read(self._hits)
+
+    def _run(self, arguments: Sequence[str], changed: Mapping[str, str], limit: float, *, record: bool = False) -> dict[str, Any]:
+        if not self._ready:
+            self._answer()
+            self._ready = True
+        try:
+            self._write(changed)
+            self._send({"arguments": ["-q", "--no-header", "-p", "no:cacheprovider", *arguments], "limit": limit, "record": record})
+            return self._answer()
+        finally:
+            self._write({name: self.base[name] for name in changed})
 
     def close(self) -> None:
         """End the process; it ends those that it has started."""

@@ -1,7 +1,7 @@
 """Runs tests in processes forked from one that has imported vLLM: `python -m tools.mutation_warm`.
 
-Importing takes ten times as long as most tests. One JSON line on standard input is one run: the arguments of pytest, and a
-limit in seconds. One JSON line on standard output answers it: exit code (None: the limit was reached) and what failed.
+Importing takes ten times as long as most tests. One JSON line on standard input is one run: the arguments of pytest, a
+limit in seconds, and whether lines are recorded. One JSON line on standard output answers it: exit code (None: the limit was reached) and what failed.
 What the tests print goes to standard error.
 """
 
@@ -17,10 +17,11 @@ import signal
 import sys
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 PRELOAD = "tests.dbo.conftest"
-RANKS = "tests.sim.ranks"
+RANKS, ENVIRONMENTS = "tests.sim.ranks", "tests.sim.environments"
 PACKAGE = "afd_backports"
 
 
@@ -63,7 +64,7 @@ def main() -> None:
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in requests:
         request = json.loads(line)
-        print(json.dumps(run(request["arguments"], request["limit"])), file=answers, flush=True)
+        print(json.dumps(run(request["arguments"], request["limit"], record=request.get("record", False))), file=answers, flush=True)
 
 
 def _end(*_: object) -> None:
@@ -77,18 +78,19 @@ def _end(*_: object) -> None:
 
 
 def _start_ranks() -> None:
-    """The process that ranks are forked from, which is shared by all runs; it loads no generated module."""
-    ranks = importlib.import_module(RANKS)
-    ranks.Zygote.of(ranks.VLLM)
+    """The processes that ranks are forked from, which are shared by all runs; they load no generated module."""
+    zygote = importlib.import_module(RANKS).Zygote
+    for environment in importlib.import_module(ENVIRONMENTS).usual():
+        zygote.of(environment)
 
 
-def run(arguments: list[str], limit: float) -> dict[str, Any]:
-    """One run of pytest in a process of its own."""
+def run(arguments: list[str], limit: float, *, record: bool = False) -> dict[str, Any]:
+    """One run of pytest in a process of its own; `record` says whether it tells which lines are reached."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _child(arguments, writer)
+        _child(arguments, writer, record)
     _children.add(child)
     os.close(writer)
     said, end = b"", time.monotonic() + limit
@@ -111,7 +113,7 @@ def run(arguments: list[str], limit: float) -> dict[str, Any]:
     return answer
 
 
-def _child(arguments: list[str], writer: int) -> None:
+def _child(arguments: list[str], writer: int, record: bool) -> None:
     """Life of one run; does not return."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -120,7 +122,12 @@ def _child(arguments: list[str], writer: int) -> None:
     try:
         import pytest
 
-        code = int(pytest.main(arguments, plugins=[recorder]))
+        plugins: list[object] = [recorder]
+        if record:
+            from tools import mutation_hits, mutation_phases
+
+            plugins.append(mutation_phases.Phases(Path(os.environ[mutation_hits.VARIABLE])))
+        code = int(pytest.main(arguments, plugins=plugins))
     except BaseException:
         traceback.print_exc()
     sys.stdout.flush()

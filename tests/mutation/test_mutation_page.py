@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from afd_patchkit.findings.finding import Position
+from tools.mutation_code import code_mutations
 from tools.mutation_deltas import Mutation, mutations
 from tools.mutation_judge import Verdict
-from tools.mutation_page import page, read_page
+from tools.mutation_page import code_page, page, read_page, read_reasons, with_part
 
 VERDICTS = [
     (Mutation("set/a.py", "set/a.py::f", "one | two", Position("a.yaml", 3)), Verdict("killed", "tests/dbo/test_a.py::test_x[a|b]", "assert")),
@@ -42,3 +43,24 @@ def test_the_committed_page_has_every_delta_and_each_is_noticed(root: Path):
     assert list(read_page(text)) == deltas, "run tools/mutate --write"
     assert "**survived**" not in text
     assert "**timeout**" not in text
+
+
+def test_the_two_parts_are_written_one_at_a_time():
+    first, code = page(VERDICTS, vllm="0.26.0", ascend=True), code_mutations("def f(a):\n    return a == 1\n", "afd_backports/set/a.py")
+    verdicts = [(code[0], Verdict("killed", "t")), (code[1], Verdict("survived", said="2 tests pass"))]
+    second = code_page(verdicts, {code[1].name: "a | b"}, ascend=True)
+    assert "| `f` | `return a == 1 => return a == 2` | a \\| b |" in second
+    both = with_part(with_part("", first), second)
+    assert both == with_part(with_part(with_part("", second), first), second) == with_part(both, first)
+    assert read_page(both) == read_page(first)
+
+
+def test_reasons_are_of_lines_that_are_there(root: Path):
+    texts = {
+        path.stem: " ".join(path.read_text(encoding="utf-8").split())
+        for folder in ("vllm_v026_mrv2_dbo", "vllm_v026_mrv2_dbo/parts") for path in (root / "manifests" / folder).iterdir() if path.suffix == ".py"
+    }  # fmt: skip
+    for name in read_reasons():
+        module, _, rest = name.partition(".py::")
+        line = rest.partition(": ")[2].partition(" => ")[0]
+        assert " ".join(line.removesuffix(" ...").split()) in texts[module], f"run tools/mutate --code, and see {name}"

@@ -74,10 +74,12 @@ def project(tmp_path: Path, monkeypatch) -> Sample:
     sample.write("tests/dbo/conftest.py", "")
     sample.write("tests/dbo/test_total.py", TEST)
     sample.write("tests/sim/ranks.py", "VLLM = None\nclass Zygote:\n    @staticmethod\n    def of(environment): pass\ndef stop_all(): pass\n")
-    for name in ("__init__", "mutation_warm"):
+    sample.write("tests/sim/environments.py", "def usual(): return []\n")
+    for name in ("__init__", "mutation_warm", "mutation_hits", "mutation_phases"):
         sample.write(f"tools/{name}.py", (ROOT / f"tools/{name}.py").read_text(encoding="utf-8"))
     monkeypatch.setattr(mutation_run, "ROOT", sample.root)
     monkeypatch.setattr(mutation_run, "PAGE", sample.root / "mutations.md")
+    monkeypatch.setattr(mutation_run, "REASONS", sample.root / "reasons.tsv")
     monkeypatch.setenv("AFD_PATCHKIT_DONOR_TREE", "none")
     return sample
 
@@ -100,6 +102,72 @@ def test_each_delta_is_dropped_and_the_page_says_who_noticed(project: Sample, ca
     assert "| `total` | does nothing | **survived**: the generated code is the same without it |" in text
     after = {p: p.read_bytes() for p in project.root.rglob("*.*") if p.is_file()}
     assert {p for p in after if after[p] != before.get(p)} == {project.root / "mutations.md"}
+
+
+PART = """
+SIZE = 3
+
+
+def fits(count: int) -> bool:
+    return count <= SIZE
+
+
+def doubled(values: list[int]) -> list[int]:
+    kept = values.copy()
+    return [2 * value for value in kept]
+
+
+def unseen(a: bool, b: bool) -> bool:
+    return a and b
+"""
+CODE_TEST = """
+import pytest
+from afd_backports.acme_set.total import doubled, fits, total
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return [fits(3), fits(4)]
+
+
+def test_fits(answer):
+    assert answer == [True, False]
+
+
+def test_doubled():
+    assert doubled([1, 2]) == [2, 4]
+
+
+def test_total():
+    assert total([1, 2]) == 4
+"""
+
+
+def test_code_of_its_own_is_changed_and_the_tests_that_reach_it_are_run(project: Sample, capsys):
+    project.edit("manifests/acme_set/total.yaml", "entries:\n", "entries:\n  - kind: owned\n    part: parts/sizes.py\n    reason: ours.\n")
+    project.write("manifests/acme_set/parts/sizes.py", PART)
+    project.write("tests/dbo/test_total.py", CODE_TEST)
+    assert run(project, "--code", "--write") == 1
+    said = capsys.readouterr().out
+    copied = "total.py::doubled: kept = values.copy() => kept = values"
+    assert "8 mutations: 5 killed, 3 survived" in said, said
+    assert "survived  afd_backports/acme_set/total.py:" in said
+    assert said.count("no test reaches it") == 2
+    assert "test_fits\n" in said
+    text = (project.root / "mutations.md").read_text(encoding="utf-8")
+    assert "| total | 8 | 5 | 3 |" in text
+    assert "| `doubled` | `kept = values.copy() => kept = values` | **survived**: 1 tests pass |" in text
+
+    unseen = [f"total.py::unseen: return a and b => return {name}" for name in "ab"]
+    reasons = [f"{name}\tit is so" for name in (copied, *unseen)]
+    project.write("reasons.tsv", "\n".join(reasons) + "\n")
+    assert run(project, "--code") == 0
+    project.write("reasons.tsv", "\n".join([*reasons, "total.py::gone: a => b\tit was so"]) + "\n")
+    assert run(project, "--code") == 1
+    assert "or it is gone: total.py::gone: a => b" in capsys.readouterr().out
+    assert run(project, "--code", "--only", "doubled") == 0
+    assert run(project, "--code", "--sample", "2", "--list") == 0
+    assert len(capsys.readouterr().out.splitlines()[-2:]) == 2
 
 
 def test_results_count_again_while_nothing_changes(project: Sample, capsys, monkeypatch):
@@ -125,7 +193,7 @@ def test_entries_and_lists(project: Sample, capsys):
     assert capsys.readouterr().out == "total.py::total\n"
 
 
-@pytest.mark.parametrize("more", [["--module", "x"], ["--only", "x"], ["--entries"], ["--list"]])
+@pytest.mark.parametrize("more", [["--module", "x"], ["--only", "x"], ["--entries"], ["--list"], ["--code", "--sample", "2"]])
 def test_a_page_is_written_of_a_whole_set(more, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["--write", *more])

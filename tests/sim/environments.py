@@ -85,6 +85,11 @@ def ascend_or_stand_in() -> Environment:
     return ascend() or STAND_IN
 
 
+def usual() -> list[Environment]:
+    """What most tests of generated modules run in."""
+    return [VLLM, ascend_or_stand_in()]
+
+
 def _package(variable: str, name: str) -> str | None:
     tree = os.environ.get(variable)
     if not tree:
