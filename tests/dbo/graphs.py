@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from tests.dbo.eager import OwnError, Session, clean
@@ -48,15 +48,16 @@ def make(rank: Rank, native: bool = False, **more: Any) -> Session:
 
     from tests.dbo.runners import DboRunner
 
+    options: dict[str, Any] = {"graphs": GRAPHS, **more}
     if native:
-        return Session(rank, GPUModelRunner, None, graphs=GRAPHS, **more)
+        return Session(rank, GPUModelRunner, None, **options)
     host = control()
 
     class Runner(DboRunner):
         def make_afd_host(self) -> Any:
             return host
 
-    session = Session(rank, Runner, DBO, graphs=GRAPHS, **more)
+    session = Session(rank, Runner, DBO, **options)
     session.host = host  # type: ignore[attr-defined]
     return session
 
@@ -217,3 +218,37 @@ def ended(rank: Rank, make: Maker = make) -> dict[str, Any]:
     seen["watched"] = len(references)
     clean()
     return seen
+
+
+def ended_badly(rank: Rank, failing: Collection[str], make: Maker = make) -> dict[str, Any]:
+    """A shutdown in which some layers raise, after a replay: what the caller gets, and what was done all the same."""
+    session = make(rank)
+    session.add()
+    session.steps(3)
+    runner, manager, ubatch_runner = session.runner, session.runner.cudagraph_manager, session.runner.ubatch_runner
+    references = {name: weakref.ref(value) for name, value in runner.model.named_parameters()}
+    references["model"] = weakref.ref(runner.model)
+    called: list[str] = []
+
+    def fails(name: str) -> Callable[[], None]:
+        def layer() -> None:
+            called.append(name)
+            raise OwnError(name)
+
+        return layer
+
+    for name in failing:  # of the graph manager, or of the ubatch runner
+        setattr(ubatch_runner if name == "abort" else manager, name, fails(name))
+    error = ""
+    try:
+        runner.shutdown()
+    except OwnError as raised:
+        error = str(raised)
+    return {
+        "error": error,
+        "called": called,
+        "graphs": len(manager.graphs),
+        "kept": sorted(vars(ubatch_runner)),
+        "ubatch runner": runner.ubatch_runner,
+        "alive": sorted(name for name, reference in references.items() if reference() is not None),
+    }

@@ -37,6 +37,9 @@ GRAPHED = {
     "not captured": Scenario(EVEN, dbo=DBO, graphs=dataclasses.replace(GRAPHS, sizes=(1, 2))),
 }
 
+Counts = tuple[int, int]
+"""Requests of each of two ranks."""
+
 STEPS = 16
 """Steps of the exchanges of a split forward pass: two stages, two layers, four each."""
 

@@ -91,6 +91,9 @@ def make_ubatch_runner(runner: Any) -> Any:
             requests = part.request_slice.stop - part.request_slice.start
             return requests + 1, requests
 
+        def stage(self, state, cg_mode):
+            assert cg_mode == CUDAGraphMode.NONE
+
         def run(self, model, model_inputs, ubatch_state):
             outputs = []
             assert get_forward_context().ubatch_slices is ubatch_state.slices  # what the platform is told, too

@@ -76,3 +76,25 @@ def test_nothing_keeps_the_weights_after_the_shutdown() -> None:
     for seen in run_ranks(graphs.ended):
         assert seen["alive"] == []
         assert seen["watched"] > 20
+
+
+def test_a_graph_covers_what_reads_the_same_places() -> None:
+    from afd_backports.vllm_v026_mrv2_dbo.graph_manager import covers
+    from vllm.v1.worker.ubatch_utils import UBatchSlice
+
+    def slices(first: tuple[int, int], second: tuple[int, int], half: int = 4, end: int = 8) -> list[UBatchSlice]:
+        return [UBatchSlice(slice(*first), slice(0, half)), UBatchSlice(slice(*second), slice(half, end))]
+
+    captured = slices((0, 4), (4, 8))
+    assert all(covers(captured, slices((0, 4), (4, stop))) for stop in (5, 6, 7, 8))
+    others = {
+        "more rows": slices((0, 4), (4, 9)),
+        "more rows of the first": slices((0, 5), (4, 8)),
+        "rows that begin elsewhere": slices((0, 4), (5, 8)),
+        "a straddling request": slices((0, 4), (3, 8)),
+        "tokens of another size": slices((0, 4), (4, 8), end=10),
+        "tokens of another half": slices((0, 4), (4, 8), half=3),
+        "one stage": captured[:1],
+    }
+    assert [name for name, staged in others.items() if covers(captured, staged)] == []
+    assert not covers(captured[:1], captured)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import types
 
 import pytest
@@ -133,14 +134,26 @@ def test_the_factory_of_graph_managers() -> None:
     assert calls == [(1, 2)]
 
 
-def test_the_control_plane_says_replay_in_the_block_only() -> None:
+FLAGS = ("is_warmup", "is_graph_capturing", "is_graph_replaying")
+SCOPES = {
+    "is_warmup": lambda control: scopes.capturing(control, warmup=True),
+    "is_graph_capturing": lambda control: scopes.capturing(control, warmup=False),
+    "is_graph_replaying": scopes.replaying,
+}
+
+
+@pytest.mark.parametrize("before", list(itertools.product((False, True), repeat=3)), ids=str)
+@pytest.mark.parametrize("flag", FLAGS)
+def test_one_flag_is_raised_in_the_block_and_all_are_as_before_after_it(flag: str, before: tuple[bool, ...]) -> None:
     control = SilentControl()
-    with scopes.replaying(control):
-        assert control.is_graph_replaying
-        with pytest.raises(ValueError, match="mine"), scopes.replaying(control):
+    vars(control).update(zip(FLAGS, before, strict=True))
+    scope = SCOPES[flag]
+    with scope(control):
+        assert [name for name in FLAGS if vars(control)[name]] == [flag]
+        with pytest.raises(ValueError, match="mine"), scope(control):
             raise ValueError("mine")
-        assert control.is_graph_replaying
-    assert not control.is_graph_replaying
+        assert [name for name in FLAGS if vars(control)[name]] == [flag]
+    assert tuple(vars(control)[name] for name in FLAGS) == before
 
 
 def test_replay_hooks_are_entered_in_order_and_left_always() -> None:

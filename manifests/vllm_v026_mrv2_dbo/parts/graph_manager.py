@@ -9,7 +9,7 @@ from afd_backports.vllm_v026_mrv2_dbo import scopes
 from afd_backports.vllm_v026_mrv2_dbo.descriptor import AFDBatchExecutionDescriptor, UBatchGraphManager
 from vllm.config.compilation import CUDAGraphMode
 from vllm.v1.worker.gpu import cudagraph_utils
-from vllm.v1.worker.ubatch_utils import UBatchSlices
+from vllm.v1.worker.ubatch_utils import UBatchSlice, UBatchSlices
 
 if TYPE_CHECKING:
     from afd_backports.vllm_v026_mrv2_dbo.ubatch_runner import AFDAscendUBatchRunnerV2, UBatchState
@@ -17,6 +17,21 @@ if TYPE_CHECKING:
 
 class StagedStateError(RuntimeError):
     """What is staged is not what the graph to be replayed was captured for."""
+
+
+def covers(captured: UBatchSlices, staged: UBatchSlices) -> bool:
+    """Whether a graph that was captured for some slices is right for others.
+
+    What is recorded are addresses and sizes: of a stage's tokens, and of the rows of its requests from the first one on. Tokens
+    and first rows have to be the same. How many of the rows are requests a graph is told at each replay, by their lengths, so
+    there may be fewer than it was captured for: vLLM pads with as many requests as there are rows, vllm-ascend with one.
+    """
+
+    def fits(rows: UBatchSlice, part: UBatchSlice) -> bool:
+        starts = rows.request_slice.start == part.request_slice.start
+        return rows.token_slice == part.token_slice and starts and part.request_slice.stop <= rows.request_slice.stop
+
+    return len(captured) == len(staged) and all(map(fits, captured, staged))
 
 
 class TwinGraphs(UBatchGraphManager):
@@ -86,7 +101,7 @@ class TwinGraphs(UBatchGraphManager):
         state = self.stage_runner.take_staged()
         if state is None:
             raise StagedStateError(f"no ubatches are staged for the replay of {desc}")
-        if state.slices != self.twin_slices[desc]:
+        if not covers(self.twin_slices[desc], state.slices):
             raise StagedStateError(f"{state.slices} are staged; {desc} was captured for {self.twin_slices[desc]}")
         with scopes.replaying(self.stage_runner.host.control), self.replay_hooks.around(desc):
             self.stage_runner.announce(state.forward_contexts)
@@ -105,6 +120,8 @@ class TwinGraphs(UBatchGraphManager):
 
     def release(self) -> None:
         """Drop all graphs, at the end of the runner: a graph keeps alive what it was captured with."""
-        self.release_twins()
-        self.graphs.clear()
-        self.attach(None)
+        try:
+            self.release_twins()
+        finally:
+            self.graphs.clear()
+            self.attach(None)

@@ -25,6 +25,9 @@ class UBatchRunner(Protocol):
     ) -> UBatchState:  # fmt: skip
         """Split the batch and build what each ubatch needs."""
 
+    def stage(self, state: Any, cg_mode: CUDAGraphMode) -> None:
+        """Keep what has been prepared, if a graph is going to be replayed for it."""
+
     def run(self, model: Any, model_inputs: dict[str, Any], ubatch_state: UBatchState) -> Any:
         """Run all ubatches eagerly; the outputs merged, as the model would have returned them."""
 

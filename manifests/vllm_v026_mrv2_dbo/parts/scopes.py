@@ -86,25 +86,24 @@ def graph_manager_factory(
 
 
 @contextmanager
-def replaying(control: AFDControl) -> Iterator[None]:
-    """Let the control plane say in the block that a graph is replayed."""
-    before = control.is_graph_replaying
-    control.is_graph_replaying = True
+def _telling(control: AFDControl, warmup: bool, capture: bool, replay: bool) -> Iterator[None]:
+    """All flags are lowered but one: those that a plugin has raised around the step would contradict it."""
+    before = control.is_warmup, control.is_graph_capturing, control.is_graph_replaying
+    control.is_warmup, control.is_graph_capturing, control.is_graph_replaying = warmup, capture, replay
     try:
         yield
     finally:
-        control.is_graph_replaying = before
+        control.is_warmup, control.is_graph_capturing, control.is_graph_replaying = before
 
 
-@contextmanager
-def capturing(control: AFDControl, warmup: bool) -> Iterator[None]:
-    """Let the control plane say in the block that a graph is warmed up, or captured."""
-    before = control.is_warmup, control.is_graph_capturing
-    control.is_warmup, control.is_graph_capturing = warmup, not warmup
-    try:
-        yield
-    finally:
-        control.is_warmup, control.is_graph_capturing = before
+def replaying(control: AFDControl) -> AbstractContextManager[None]:
+    """Let the control plane say in the block that a graph is replayed, and nothing else."""
+    return _telling(control, warmup=False, capture=False, replay=True)
+
+
+def capturing(control: AFDControl, warmup: bool) -> AbstractContextManager[None]:
+    """Let the control plane say in the block that a graph is warmed up, or captured, and nothing else."""
+    return _telling(control, warmup=warmup, capture=not warmup, replay=False)
 
 
 ReplayHook = Callable[[BatchExecutionDescriptor], AbstractContextManager[object]]

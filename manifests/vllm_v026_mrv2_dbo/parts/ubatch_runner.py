@@ -40,6 +40,8 @@ class StageSupport:
     attn_groups: list[list[AttentionGroup]]
     stage_run: StageRun | None = None
     staged: "UBatchState | None" = None
+    ubatch_seq_lens: list[torch.Tensor]
+    ubatch_query_start_loc: list[torch.Tensor]
     left_behind: Sequence[threading.Thread] = ()
     _pending_finish: Callable[[], Any] | None = None
 
@@ -86,10 +88,18 @@ class StageSupport:
         stage = Stage(index, len(ubatch_slices), part, real, context.dp_metadata)
         return {**own, **self.host.metadata.additional_kwargs(stage)}
 
-    def stage(self, state: "UBatchState", cg_mode: CUDAGraphMode, for_capture: bool) -> "UBatchState":
-        """Keep what has been prepared, when a graph is going to be replayed for it; forget it otherwise."""
-        self.staged = state if cg_mode == CUDAGraphMode.FULL and not for_capture else None
-        return state
+    def stage(self, state: "UBatchState", cg_mode: CUDAGraphMode) -> None:
+        """Keep what has been prepared, if a graph is going to be replayed for it; forget it otherwise.
+
+        A graph reads as many rows of a stage's lengths and offsets as it was captured with. Where a platform pads with fewer
+        requests than that, the rows behind them still hold another step's: they become requests without tokens.
+        """
+        self.staged = state if cg_mode == CUDAGraphMode.FULL else None
+        if self.staged is not None:
+            for part, seq_lens, starts in zip(state.slices, self.ubatch_seq_lens, self.ubatch_query_start_loc, strict=True):
+                rows = part.request_slice.stop - part.request_slice.start
+                seq_lens[rows:].zero_()
+                starts[rows + 1 :].fill_(part.num_tokens)
 
     def take_staged(self) -> "UBatchState | None":
         """What is staged, for one replay."""
@@ -137,8 +147,10 @@ class StageSupport:
 
     def close(self) -> None:
         """Stop what runs, and let go of the model and of all that was made for it."""
-        self.abort()
-        vars(self).clear()
+        try:
+            self.abort()
+        finally:
+            vars(self).clear()
 
 
 class HostedRunner(UBatchHost):
