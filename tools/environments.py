@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,6 +81,19 @@ def supported() -> Interpreter:
     raise SystemExit(f"no Python of {', '.join(VERSIONS)} here (this one is {sys.version.split()[0]}); install one")
 
 
+def pinned_version(name: str) -> str:
+    """The version of a pin, read before there is a package that reads YAML.
+
+    Raises:
+        SystemExit: `manifests/pins.yaml` has no such pin.
+    """
+    text = (ROOT / "manifests/pins.yaml").read_text(encoding="utf-8")
+    found = re.search(rf'^  {re.escape(name)}:\n(?:    .*\n)*?    version: "([^"]+)"$', text, re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"manifests/pins.yaml has no version of a pin {name}")
+    return found[1]
+
+
 def cache_folder() -> Path:
     """The user's cache folder of this project; as `platformdirs` has it."""
     if os.name == "nt":
@@ -139,6 +154,20 @@ def project() -> Path:
     """
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     return make(ROOT / ".venv", supported(), ["-e", ".[dev]"], depends=[settings, str(ROOT)])
+
+
+def command(module: str) -> int:
+    """Run `main` of a module, in the project's environment where this Python lacks what it imports.
+
+    Raises:
+        SystemExit: the environment cannot be made.
+    """
+    try:
+        return int(importlib.import_module(module).main())
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in {"tools", "afd_patchkit"} or Path(sys.prefix) == ROOT / ".venv":
+            raise
+        return subprocess.run([project(), *sys.argv], check=False).returncode
 
 
 def run(arguments: Sequence[str], python: str, problem: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tools import environments
 from tools.environments import ROOT
 
-VLLM = "0.26.0"
+VLLM = environments.pinned_version("vllm")
 SAMPLE = 2000
 VLLM_TESTS = ("tests/dbo", "tests/sim")
 DONOR = "vllm-donor"

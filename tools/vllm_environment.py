@@ -15,13 +15,13 @@ from pathlib import Path
 from tools import environments
 from tools.environments import ROOT, Interpreter
 
-VLLM = "0.26.0"
+VLLM = environments.pinned_version("vllm")
 REQUIREMENTS = ROOT / "tools" / "vllm_requirements.txt"
 PYTHONS = ("3.11", "3.12", "3.13")
 """Best first; the pinned numpy wants 3.11."""
 BUILD = {
     "VLLM_TARGET_DEVICE": "empty",  # no kernels
-    "VLLM_VERSION_OVERRIDE": VLLM,  # else it calls itself 0.26.0+empty, and pip refuses what it did not ask for
+    "VLLM_VERSION_OVERRIDE": VLLM,  # else it calls itself VERSION+empty, and pip refuses what it did not ask for
 }
 STAMP = "afd-patchkit-stamp"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import environments
+from tools import environments, pinned
 from tools.environments import Interpreter
 from tools.run_tests import Session, main
 
@@ -111,3 +111,32 @@ def test_lint_stands_alone(capsys):
     assert main(["--lint", "tests"]) == 2
     assert main(["--help"]) == 0
     assert "usage: tools/test" in capsys.readouterr().out
+
+
+def test_versions_are_those_of_the_pins():
+    for name, pin in pinned.pins().items():
+        assert environments.pinned_version(name) == pin.version
+    with pytest.raises(SystemExit, match="no version of a pin acme"):
+        environments.pinned_version("acme")
+
+
+def test_a_command_runs_in_the_project_s_environment_where_packages_are_missing(root, tmp_path, monkeypatch, capfd):
+    script = tmp_path / "tool"
+    script.write_text("import sys; print('in the environment', *sys.argv[1:]); sys.exit(7)\n", encoding="utf-8")
+    module = tmp_path / "lacking.py"
+    module.write_text("import no_such_package\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [str(script), "--sample", "2"])
+    monkeypatch.setattr(environments, "project", lambda: Path(sys.executable))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert environments.command("lacking") == 7
+    assert "in the environment --sample 2" in capfd.readouterr().out
+    monkeypatch.setattr(sys, "prefix", str(root / ".venv"))
+    with pytest.raises(ModuleNotFoundError):
+        environments.command("lacking")
+
+
+def test_a_module_of_ours_that_is_missing_is_a_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "project", lambda: pytest.fail("no environment is to be made"))
+    with pytest.raises(ModuleNotFoundError):
+        environments.command("tools.no_such_module")

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from afd_patchkit.upstream.options import SourceOptions
-from tools.proof_engine import Engine
+from tools.oracles.proof.engine import Engine
 
 OLD = '''
 """An oven."""

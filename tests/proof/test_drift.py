@@ -10,8 +10,11 @@ from afd_patchkit.source.locate import find_symbol
 from afd_patchkit.source.text import load_source
 from afd_patchkit.upgrade.result import DeltaResult, EntryResult, UpgradeResult
 from afd_patchkit.upstream.options import SourceOptions
-from tools import drift_upgrade
-from tools.drift_run import RELEASES, Comparer, Drift, compared, differences, normal, page, read_facts, read_symbols
+from tools.oracles.drift import guide
+from tools.oracles.drift.compare import Comparer, Drift, compared
+from tools.oracles.drift.facts import differences, normal, read_facts
+from tools.oracles.drift.page import page
+from tools.oracles.releases import RELEASES, read_symbols
 
 from .releases import OLD, releases
 
@@ -107,11 +110,11 @@ def test_the_page_of_upgrades_has_a_part_that_is_written(tmp_path):
         EntryResult("set/b.py::g", "copy", "m:g", "m:g", "target", "unchanged"),
     ), stays=("set/b.py::g: it has no removal condition. No GPU.",))  # fmt: skip
     path = tmp_path / "page.md"
-    path.write_text(f"above\n{drift_upgrade.BEGIN}old\n{drift_upgrade.END}below\n")
-    drift_upgrade.write([result("2.0", "clean"), result("3.0", "review"), retired], path)
+    path.write_text(f"above\n{guide.BEGIN}old\n{guide.END}below\n")
+    guide.write([result("2.0", "clean"), result("3.0", "review"), retired], path)
     text = path.read_text()
-    assert text.startswith(f"above\n{drift_upgrade.BEGIN}")
-    assert text.endswith(f"{drift_upgrade.END}below\n")
+    assert text.startswith(f"above\n{guide.BEGIN}")
+    assert text.endswith(f"{guide.END}below\n")
     assert "old" not in text
     assert "| 2.0 | 1 | 1 |  |  |  |  | writes all 2 modules |" in text
     assert "| 3.0 | 1 |  | 1 |  |  |  | writes nothing, exit code 1: 1 entry needs a person |" in text
@@ -121,5 +124,5 @@ def test_the_page_of_upgrades_has_a_part_that_is_written(tmp_path):
     assert "At 4.0 the backport retires (1 entry: the target defines m:o)" in text
     assert "* `b.py::g`: it has no removal condition. No GPU." in text
     before = text
-    drift_upgrade.write([result("2.0", "clean"), result("3.0", "review"), retired], path)
+    guide.write([result("2.0", "clean"), result("3.0", "review"), retired], path)
     assert path.read_text() == before

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tools.proof_judge import Alignment, Listing, Region, at, judge, region
+from tools.oracles.proof.judge import Alignment, Listing, Region, at, judge, region
 
 MARKER = "### PATCH"
 
@@ -166,7 +166,7 @@ def test_a_place_that_the_engine_got_wrong_is_seen():
 def test_the_judge_imports_nothing_of_the_engine():
     from pathlib import Path
 
-    import tools.proof_judge as module
+    import tools.oracles.proof.judge as module
 
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
     imported = {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}

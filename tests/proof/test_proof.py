@@ -8,10 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from tools.proof_deltas import OPERATIONS, elided, sample
-from tools.proof_engine import forget, remember
-from tools.proof_judge import SAME
-from tools.proof_run import KNOWN, RELEASES, Case, Prover, Run, draw_runs, known_problem, prove_all, report, symbols
+from tools.oracles.proof.case import Case, Prover, Run
+from tools.oracles.proof.draw import OPERATIONS, elided, sample
+from tools.oracles.proof.engine import forget, remember
+from tools.oracles.proof.judge import SAME
+from tools.oracles.proof.known import KNOWN, known_problem
+from tools.oracles.proof.report import report
+from tools.oracles.proof.run import draw_runs, prove_all
+from tools.oracles.releases import RELEASES, read_symbols
 
 from .releases import OLD, engine
 
@@ -82,7 +86,7 @@ def test_an_anchor_that_finds_another_statement_is_seen_and_would_be_a_fault_if_
 
 
 def test_runs_follow_from_the_seed():
-    names = symbols()
+    names = read_symbols()
     assert len(names) == 108
     assert draw_runs(50, 3, names) == draw_runs(50, 3, names)
     assert draw_runs(50, 3, names) == draw_runs(80, 3, names)[:50]
@@ -103,7 +107,7 @@ def test_a_case_without_a_place_is_no_fault():
 
 @pytest.mark.upstream
 def test_a_hundred_deltas_on_real_releases_none_silently_misplaced():
-    cases = prove_all(draw_runs(100, 26, symbols()), seed=26, jobs=2)
+    cases = prove_all(draw_runs(100, 26, read_symbols()), seed=26, jobs=2)
     judged = [c for c in cases if c.sample is not None]
     assert len(judged) >= 95
     assert [(c.symbol, c.run, c.verdict, c.detail) for c in judged if c.misplaced] == []

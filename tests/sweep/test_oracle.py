@@ -12,10 +12,10 @@ from types import CodeType
 
 import pytest
 
-from tools.sweep_code import constant, difference, find_code
-from tools.sweep_oracle import UpstreamFile, context_names, future_imports, in_context, judge
-from tools.sweep_rewrite import Rebinding
-from tools.sweep_scopes import Scopes, bindings
+from tools.oracles.sweep.code import constant, difference, find_code
+from tools.oracles.sweep.judge import UpstreamFile, context_names, future_imports, in_context, judge
+from tools.oracles.sweep.rewrite import Rebinding
+from tools.oracles.sweep.scopes import Scopes, bindings
 
 UPSTREAM = '''\
 from __future__ import annotations

@@ -10,8 +10,8 @@ from afd_patchkit.findings.errors import DeltaError
 from afd_patchkit.findings.finding import finding
 from afd_patchkit.model import Pin
 from afd_patchkit.upstream.base import MemoryUpstream
-from tools.sweep_engine import Engine
-from tools.sweep_run import FileSweep, Outcome, report
+from tools.oracles.sweep.engine import Engine
+from tools.oracles.sweep.run import FileSweep, Outcome, report
 
 CORE = '''\
 """An invented module."""

@@ -13,7 +13,7 @@ from afd_patchkit.findings.report import Report
 from afd_patchkit.project import Project
 from afd_patchkit.upgrade.result import UpgradeResult
 from afd_patchkit.upgrade.upgrading import upgrades
-from tools.drift_upgrade import PAGE, inserted
+from tools.oracles.drift.guide import PAGE, inserted
 
 pytestmark = pytest.mark.upstream
 

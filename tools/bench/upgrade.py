@@ -17,7 +17,7 @@ from afd_patchkit.upgrade.result import EntryResult, UpgradeResult
 from afd_patchkit.upgrade.upgrading import upgrade
 from afd_patchkit.upstream.options import SourceOptions
 from tools.bench.synthetic import PER_FILE, make_project
-from tools.proof_judge import dedent
+from tools.oracles.proof.judge import dedent
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "0.28.0"

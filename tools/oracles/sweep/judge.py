@@ -21,9 +21,9 @@ from functools import cached_property
 from types import CodeType
 from typing import Literal
 
-from tools.sweep_code import difference, find_code
-from tools.sweep_rewrite import FunctionNode, Rebinding, Rewrite
-from tools.sweep_scopes import (
+from tools.oracles.sweep.code import difference, find_code
+from tools.oracles.sweep.rewrite import FunctionNode, Rebinding, Rewrite
+from tools.oracles.sweep.scopes import (
     DEFINED,
     Scopes,
     absolute,

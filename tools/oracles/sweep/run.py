@@ -10,9 +10,8 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +20,11 @@ from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Severity
 from afd_patchkit.model import Pin
 from afd_patchkit.upstream.resolve import SourceOptions, open_upstream
-from tools.sweep_oracle import Function, UpstreamFile, judge
+from tools.oracles.progress import progress
+from tools.oracles.sweep.judge import Function, UpstreamFile, judge
 
 if TYPE_CHECKING:
-    from tools.sweep_engine import Engine
+    from tools.oracles.sweep.engine import Engine
 
 LIMIT = 0.02
 """Share of functions that may be refused."""
@@ -115,7 +115,7 @@ class FileSweep:
             return branch is not None
         container = None
         if self.group and "." in qualname:
-            from tools.sweep_engine import GROUP
+            from tools.oracles.sweep.engine import GROUP
 
             container = GROUP
         verdict = judge(self.file, claimed, made.text, made.facts, container=container)
@@ -137,7 +137,7 @@ _engine: Engine | None = None
 
 def _start(name: str, pin: Pin, options: SourceOptions) -> None:
     global _engine  # noqa: PLW0603 - one engine per worker process
-    from tools.sweep_engine import Engine
+    from tools.oracles.sweep.engine import Engine
 
     _engine = Engine(open_upstream(name, pin, options), pin)
 
@@ -164,19 +164,6 @@ def _crash(error: Exception) -> str:
 
 
 # ---- the run ------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def progress(total: int, label: str) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal; call what is yielded for each step."""
-    from rich import progress as bars
-    from rich.console import Console
-
-    columns = [bars.TextColumn(label), bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), bars.TimeRemainingColumn()]
-    console = Console(stderr=True)
-    with bars.Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda: bar.advance(task)
 
 
 def sample(pool: ProcessPoolExecutor, modules: Sequence[str], size: int, seed: int, group: bool) -> dict[str, set[str]]:

@@ -18,7 +18,7 @@ from afd_patchkit.patterns.compile import compile_pattern
 from afd_patchkit.patterns.search import find_all
 from afd_patchkit.patterns.select import symbol_windows
 from afd_patchkit.source.locate import Symbol
-from tools.proof_engine import MARKER, Engine
+from tools.oracles.proof.engine import MARKER, Engine
 
 OPERATIONS = ("before", "after", "start", "end", "replace", "range", "remove", "expr", "call", "clause")
 _WEIGHTS = (4, 4, 1, 1, 4, 2, 3, 4, 4, 3)

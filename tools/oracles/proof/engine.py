@@ -22,9 +22,8 @@ from afd_patchkit.upgrade.upgrader import Upgrader
 from afd_patchkit.upgrade.upgrading import upgrade
 from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream
+from tools.oracles.releases import BASE
 
-BASE = "0.26.0"
-RELEASES = ("0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0")
 MARKER = "### PATCH"
 
 _PINS = 'schema: 1\npins:\n  {name}:\n    distribution: {name}\n    version: "{version}"\n'

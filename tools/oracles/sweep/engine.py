@@ -13,7 +13,7 @@ from afd_patchkit.findings.finding import Position
 from afd_patchkit.model import ClassGroup, Code, Entry, GroupEntry, Manifest, Pin, Pins
 from afd_patchkit.names.model import NameEdit, NamePlan
 from afd_patchkit.upstream.base import Upstream
-from tools.sweep_rewrite import Rebinding
+from tools.oracles.sweep.rewrite import Rebinding
 
 PACKAGE = "afd_sweep"
 GROUP = "Swept"

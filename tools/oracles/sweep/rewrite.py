@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from tools.sweep_scopes import Scopes, header_expressions
+from tools.oracles.sweep.scopes import Scopes, header_expressions
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Kind = Literal["name", "super", "class", "mangled", "class-scope", "import", "globals"]

@@ -1,0 +1,1 @@
+"""What the releases changed about functions that plugins depend on."""

@@ -1,0 +1,1 @@
+"""Random deltas over all releases, none silently misplaced."""

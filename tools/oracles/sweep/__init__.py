@@ -1,0 +1,1 @@
+"""Every function of a release, turned into an entry without deltas."""
