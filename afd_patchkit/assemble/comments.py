@@ -110,13 +110,13 @@ def describe_probes(probes: Sequence[Probe]) -> str:
 
 def _probe(probe: Probe) -> str:
     if probe.defines is not None:
-        return f"the target defines {probe.defines.text}"
+        return f"the target defines {probe.defines.text.strip()}"
     if probe.missing is not None:
-        return f"the target lacks {probe.missing.text}"
+        return f"the target lacks {probe.missing.text.strip()}"
     if probe.contains is not None:
-        return f"{probe.contains.in_.text} contains `{_one_line(probe.contains.pattern.text)}`"
+        return f"{probe.contains.in_.text.strip()} contains `{_one_line(probe.contains.pattern.text)}`"
     if probe.absent is not None:
-        return f"{probe.absent.in_.text} no longer contains `{_one_line(probe.absent.pattern.text)}`"
+        return f"{probe.absent.in_.text.strip()} no longer contains `{_one_line(probe.absent.pattern.text)}`"
     if probe.any is not None:
         return "(" + " or ".join(_probe(p) for p in probe.any) + ")"
     return "(" + " and ".join(_probe(p) for p in probe.all or ()) + ")"

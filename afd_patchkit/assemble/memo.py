@@ -15,7 +15,8 @@ from typing import Any
 from afd_patchkit.assemble.product import Product, from_json, to_json
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.digests import sha256
-from afd_patchkit.model import Code, Delta, Entry, Model, Probe, TakeBody
+from afd_patchkit.manifest.nested import nested, takes_of
+from afd_patchkit.model import Code, Entry, Model, Probe
 from afd_patchkit.upstream.cache import Store
 from afd_patchkit.version import ENGINE, __version__
 
@@ -91,22 +92,12 @@ class Memo:
     def _pins(self, inputs: Inputs) -> set[str]:
         """The pins that the entry is made from: its own, that of the code it runs on, those it takes from or watches."""
         entry, pins = inputs.entry, self._workspace.pins.pins
-        found = set(_taken(entry.deltas))
+        found = {take.pin for delta in nested(entry.deltas) for take in takes_of(delta)}
         if inputs.pin is not None:
             found.add(inputs.pin)
             found |= {name for name, pin in pins.items() if pin.distribution == pins[inputs.pin].distribution}
         packages = {code.text.split(".")[0] for code in entry.watch}
         return found | {name for name, pin in pins.items() if packages.intersection(pin.import_packages)}
-
-
-def _taken(deltas: tuple[Delta, ...]) -> set[str]:
-    found: set[str] = set()
-    for delta in deltas:
-        takes = [body.take for body in (delta.insert, delta.with_) if isinstance(body, TakeBody)]
-        found |= {take.pin for take in takes} | _taken(delta.deltas)
-        for take in takes:
-            found |= _taken(take.deltas)
-    return found
 
 
 def plain(value: Any) -> Any:

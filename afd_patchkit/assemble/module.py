@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,6 +34,7 @@ from afd_patchkit.names.imports import merge_imports, merge_statements, render_i
 from afd_patchkit.names.model import NamePlan
 from afd_patchkit.names.scopes import free_occurrences
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
+from afd_patchkit.source.stdlib import BUILTINS
 from afd_patchkit.source.text import Span, Text
 
 
@@ -422,7 +422,7 @@ class ModuleMaker:
         bound = _module_names(tree)
         unknown: dict[str, int] = {}
         for occurrence in free_occurrences(tree.body, plain):
-            if occurrence.name not in bound and not hasattr(builtins, occurrence.name):
+            if occurrence.name not in bound and occurrence.name not in BUILTINS:
                 unknown.setdefault(occurrence.name, plain.line_of(occurrence.span.start))
         implicit = {"__name__", "__file__", "__doc__", "__package__", "__spec__", "__loader__", "__builtins__"}
         found = [

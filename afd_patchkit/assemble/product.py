@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from afd_patchkit.assemble.outline import verbatim_lines
 from afd_patchkit.assemble.record import entry_record
 from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.findings.finding import Finding, Position, Severity
-from afd_patchkit.model import Delta, TakeBody
+from afd_patchkit.manifest.nested import nested
 from afd_patchkit.names.model import ImportNeed, NamePlan
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import SourceFile, Span
@@ -79,19 +79,11 @@ def product_of(generated: GeneratedEntry) -> Product:
         body=generated.body,
         plan=replace(plan, edits=()) if plan is not None else None,
         record=entry_record(generated),
-        deltas=_count(generated.entry.deltas),
+        deltas=sum(1 for _ in nested(generated.entry.deltas)),
         upstream_lines=_code_lines(symbol) if copied and symbol else 0,
         verbatim_lines=verbatim_lines(generated.body, symbol.file) if copied and symbol else 0,
         findings=generated.findings,
     )
-
-
-def _count(deltas: Sequence[Delta]) -> int:
-    total = 0
-    for delta in deltas:
-        bodies = [b for b in (delta.insert, delta.with_) if isinstance(b, TakeBody)]
-        total += 1 + _count(delta.deltas) + sum(_count(b.take.deltas) for b in bodies)
-    return total
 
 
 def _code_lines(symbol: Symbol) -> int:

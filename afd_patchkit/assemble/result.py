@@ -10,6 +10,7 @@ from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.assemble.module import GeneratedModule
 from afd_patchkit.digests import sha256
 from afd_patchkit.findings.finding import Finding
+from afd_patchkit.findings.report import Counts
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class ModuleResult:
         files: per pin, path of each upstream file used: raw and normalised digest.
         findings: everything to report.
         failed: whether it could not be generated.
+        counts: what is counted of it.
+        retired: references of entries whose removal condition holds.
     """
 
     module: str
@@ -35,10 +38,7 @@ class ModuleResult:
     files: Mapping[str, Mapping[str, tuple[str, str]]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     failed: bool = False
-    entries: int = 0
-    deltas: int = 0
-    upstream_lines: int = 0
-    verbatim_lines: int = 0
+    counts: Counts = field(default_factory=Counts)
     retired: tuple[str, ...] = ()
 
     @property
@@ -49,6 +49,7 @@ class ModuleResult:
 
 def record(module: GeneratedModule) -> ModuleResult:
     """The plain data of a generated module."""
+    files = _files(module)
     lock: dict[str, Any] = {
         "manifest": module.manifest.path,
         "entries": {p.ref.partition("::")[2]: p.record for p in module.products},
@@ -64,12 +65,16 @@ def record(module: GeneratedModule) -> ModuleResult:
         text=module.text,
         outline=module.outline,
         lock=lock,
-        files=_files(module),
+        files=files,
         findings=module.findings,
-        entries=len(module.products),
-        deltas=sum(p.deltas for p in module.products),
-        upstream_lines=sum(p.upstream_lines for p in module.products),
-        verbatim_lines=sum(p.verbatim_lines for p in module.products),
+        counts=Counts(
+            entries=len(module.products),
+            deltas=sum(p.deltas for p in module.products),
+            upstream_lines=sum(p.upstream_lines for p in module.products),
+            verbatim_lines=sum(p.verbatim_lines for p in module.products),
+            lines=module.text.count("\n"),
+            files=sum(len(found) for found in files.values()),
+        ),
         retired=tuple(r.ref for r in module.retired),
     )
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Iterable, Iterator, Sequence
 
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import Code, Delta
+from afd_patchkit.source.stdlib import BUILTINS
 from afd_patchkit.source.text import Span
 
-_BUILTINS = frozenset(dir(builtins))
 # names, attributes, constants and keywords that a repeated piece must hold to be worth a finding
 _STATEMENT, _EXPRESSION, _BUILTIN_CALL = 4, 4, 6
 _PIECES = (ast.Compare, ast.BinOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Dict,
@@ -100,14 +99,14 @@ def _weighs(node: ast.AST) -> bool:
             isinstance(node, ast.Return) and (node.value is None or _plain(node.value))
         )
     if isinstance(node, ast.Call):
-        least = _BUILTIN_CALL if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS else 0
+        least = _BUILTIN_CALL if isinstance(node.func, ast.Name) and node.func.id in BUILTINS else 0
         return bool(node.args or node.keywords) and _leaves(node) >= least
     return isinstance(node, _PIECES) and _leaves(node) >= _EXPRESSION
 
 
 def _repeats_call(new: ast.Call, old: ast.Call) -> bool:
     """Whether a call is the old one with some arguments changed, added or dropped."""
-    if ast.dump(new.func) != ast.dump(old.func) or (isinstance(old.func, ast.Name) and old.func.id in _BUILTINS):
+    if ast.dump(new.func) != ast.dump(old.func) or (isinstance(old.func, ast.Name) and old.func.id in BUILTINS):
         return False
     count = len(old.args) + len(old.keywords)
     positions = [ast.dump(a) == ast.dump(b) for a, b in zip(new.args, old.args, strict=False)]

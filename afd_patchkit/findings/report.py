@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 from typing import Protocol
 
 from afd_patchkit.findings.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What is counted of one module, or of several together.
+
+    Attributes:
+        entries: number of entries generated.
+        deltas: number of deltas applied.
+        upstream_lines: lines of the used upstream symbols.
+        verbatim_lines: those of them that stand unchanged (indentation aside) in the output.
+        lines: lines of the module.
+        files: upstream files read; several modules may share them.
+    """
+
+    entries: int = 0
+    deltas: int = 0
+    upstream_lines: int = 0
+    verbatim_lines: int = 0
+    lines: int = 0
+    files: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Share of upstream lines kept verbatim, 0 to 1; None for a module without upstream lines."""
+        return self.verbatim_lines / self.upstream_lines if self.upstream_lines else None
+
+    @classmethod
+    def sum(cls, items: Iterable[Counts]) -> Counts:
+        """The counts of several modules added up."""
+        rows = [astuple(item) for item in items]
+        return cls(*(sum(column) for column in zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,29 +48,14 @@ class ModuleReport:
     Attributes:
         module: path below the generated root, for instance `acme_backport/runner.py`.
         status: `written`, `unchanged`, `differs` (with `check`), `retired`, `failed`.
-        entries: number of entries generated.
-        deltas: number of deltas applied.
-        upstream_lines: lines of the used upstream symbols.
-        verbatim_lines: those of them that stand unchanged (indentation aside) in the output.
-        lines: lines of the module.
-        files: upstream files read.
+        counts: what is counted of it.
         retired: names of entries whose removal condition holds.
     """
 
     module: str
     status: str
-    entries: int = 0
-    deltas: int = 0
-    upstream_lines: int = 0
-    verbatim_lines: int = 0
-    lines: int = 0
-    files: int = 0
+    counts: Counts = Counts()
     retired: tuple[str, ...] = ()
-
-    @property
-    def share(self) -> float | None:
-        """Share of upstream lines kept verbatim, 0 to 1; None for a module without upstream lines."""
-        return self.verbatim_lines / self.upstream_lines if self.upstream_lines else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 from afd_patchkit import model
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.manifest import rules, syntax
+from afd_patchkit.manifest.nested import nested
 from afd_patchkit.manifest.nodes import Mapping, Node, Sequence
 from afd_patchkit.manifest.values import Table
 from afd_patchkit.model import Code, Delta
@@ -108,16 +109,6 @@ def _call(change: model.CallChange, table: Table) -> Iterator[Finding]:
 
 
 # ---- entries ----------------------------------------------------------------------------------------------------------
-
-
-def nested(deltas: tuple[Delta, ...]) -> Iterator[Delta]:
-    """All deltas of an entry: also those inside wrapping ones and inside taken text."""
-    for delta in deltas:
-        yield delta
-        yield from nested(delta.deltas)
-        for body in (delta.with_, delta.insert):
-            if isinstance(body, model.TakeBody):
-                yield from nested(body.take.deltas)
 
 
 def _entry(entry: model.Entry, table: Table) -> Iterator[Finding]:

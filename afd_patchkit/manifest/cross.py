@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from afd_patchkit.findings.finding import Finding, Position, finding
-from afd_patchkit.manifest.checks import nested
+from afd_patchkit.manifest.nested import nested, takes_of
 from afd_patchkit.manifest.texts import module_problem
-from afd_patchkit.model import ClassGroup, Entry, Manifest, Pins, TakeBody
+from afd_patchkit.model import ClassGroup, Entry, Manifest, Pins
 from afd_patchkit.project import Project
 
 
@@ -254,9 +254,9 @@ def _pins(item: _Placed, pins: Pins) -> Iterator[Finding]:
             )
             yield wrong(f"a {entry.kind} takes from a {wanted} pin, and {name} is a {role}", help_)
     for delta in nested(entry.deltas):
-        for body in (delta.with_, delta.insert):
-            if isinstance(body, TakeBody) and body.take.pin not in pins.pins:
-                yield wrong(*_unknown(body.take.pin, pins), body.take.where, delta.name)
+        for take in takes_of(delta):
+            if take.pin not in pins.pins:
+                yield wrong(*_unknown(take.pin, pins), take.where, delta.name)
 
 
 def _unknown(name: str, pins: Pins) -> tuple[str, str]:

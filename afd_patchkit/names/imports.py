@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.model import ImportNeed, NamePlan
-from afd_patchkit.names.stdlib import STDLIB
+from afd_patchkit.source.stdlib import STDLIB
 
 LINE = 88
 _FUTURE = ImportNeed("__future__", "annotations")

@@ -18,7 +18,7 @@ from afd_patchkit.names.backport import Dependency, Donor
 from afd_patchkit.names.bindings import Binding, Site, module_bindings
 from afd_patchkit.names.model import ImportNeed, NameContext, Reason
 from afd_patchkit.names.stars import lookup
-from afd_patchkit.names.stdlib import BUILTINS
+from afd_patchkit.source.stdlib import BUILTINS
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
 

@@ -22,7 +22,7 @@ from afd_patchkit.names.model import ImportNeed, NameContext, NameEdit, NamePlan
 from afd_patchkit.names.notes import entry_notes, rewritten_note
 from afd_patchkit.names.relative import absolute_edits, relative_imports
 from afd_patchkit.names.scopes import use_span
-from afd_patchkit.names.stdlib import BUILTINS
+from afd_patchkit.source.stdlib import BUILTINS
 from afd_patchkit.source.text import SourceFile, Span, Text
 
 __all__ = [

@@ -6,14 +6,16 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import finding
 from afd_patchkit.manifest.cross import entry_label
 from afd_patchkit.manifest.load import load_manifests
+from afd_patchkit.manifest.nested import inside
 from afd_patchkit.project import Project
 
 if TYPE_CHECKING:
-    from afd_patchkit.model import ClassGroup, Delta, Entry, Manifest, Pins, Probe
+    from afd_patchkit.model import ClassGroup, Delta, Entry, Manifest, Pins
 
 
 def entry_facts(project: Project, topic: str) -> dict[str, Any]:
@@ -89,7 +91,7 @@ def _facts(label: str, manifest: Manifest, entry: Entry, group: ClassGroup | Non
         "watch": [code.text.strip() for code in entry.watch],
         "depends_on": list(entry.depends_on),
         "late": entry.late if isinstance(entry.late, bool) else list(entry.late),
-        "remove_when": [probe_text(probe) for probe in entry.remove_when or manifest.remove_when],
+        "remove_when": [describe_probes([probe]) for probe in entry.remove_when or manifest.remove_when],
         "removal": entry.removal,
         "deltas": [_delta(delta) for delta in entry.deltas],
     }
@@ -102,19 +104,5 @@ def _delta(delta: Delta) -> dict[str, Any]:
         "line": delta.where.line or None,
         "reason": delta.reason,
         "frozen": delta.frozen,
-        "deltas": [_delta(inner) for inner in delta.deltas],
+        "deltas": [_delta(inner) for inner in inside(delta)],
     }
-
-
-def probe_text(probe: Probe) -> str:
-    """A probe in words: `acme.engine:Overlap is defined`."""
-    if probe.defines is not None:
-        return f"{probe.defines.text.strip()} is defined"
-    if probe.missing is not None:
-        return f"{probe.missing.text.strip()} is gone"
-    for test, verb in ((probe.contains, "contains"), (probe.absent, "no longer contains")):
-        if test is not None:
-            return f"{test.in_.text.strip()} {verb} `{' '.join(test.pattern.text.split())}`"
-    inner = [probe_text(part) for part in probe.any or probe.all or ()]
-    text = (" or " if probe.any is not None else " and ").join(inner)
-    return f"({text})" if len(inner) > 1 else text

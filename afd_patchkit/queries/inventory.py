@@ -134,7 +134,7 @@ def _module(project: Project, manifest: Manifest, pins: Pins, folder: Path) -> I
 
 
 def _entry(project: Project, manifest: Manifest, entry: Entry, group: ClassGroup | None, pins: Pins) -> Iterator[str]:
-    from afd_patchkit.queries.entries import probe_text
+    from afd_patchkit.assemble.comments import describe_probes
     from afd_patchkit.reports.markdown import code, escape
 
     name = entry.generated_name or entry.part or "?"
@@ -152,7 +152,7 @@ def _entry(project: Project, manifest: Manifest, entry: Entry, group: ClassGroup
     if entry.forwarded:
         yield f"- Forwarded: {escape(entry.forwarded)}"
     yield f"- Guard: {_guard(entry.pin or manifest.pin, pins)}"
-    conditions = [escape(probe_text(probe)) for probe in entry.remove_when or manifest.remove_when]
+    conditions = [escape(describe_probes([probe])) for probe in entry.remove_when or manifest.remove_when]
     conditions += [escape(entry.removal)] if entry.removal else []
     yield f"- Removal: {'; or '.join(conditions) or 'no condition'}"
     yield f"- Installed where: {code(_installed(project, manifest, entry, group))}"
@@ -164,24 +164,19 @@ def _entry(project: Project, manifest: Manifest, entry: Entry, group: ClassGroup
 
 
 def _deltas(deltas: Sequence[Delta], indent: str) -> Iterator[str]:
+    from afd_patchkit.manifest.nested import inside
     from afd_patchkit.reports.markdown import code, escape
 
     for delta in deltas:
         reason = f": {escape(delta.reason)}" if delta.reason else ""
         yield f"{indent}- {escape(delta.name)} ({code(delta.operation)}){reason}"
-        yield from _deltas(_nested(delta), indent + "  ")
-
-
-def _nested(delta: Delta) -> tuple[Delta, ...]:
-    """The deltas inside a delta: of what it wraps, and of what it takes from elsewhere."""
-    from afd_patchkit.model import TakeBody
-
-    taken = [body.take.deltas for body in (delta.insert, delta.with_) if isinstance(body, TakeBody)]
-    return delta.deltas + tuple(inner for deltas in taken for inner in deltas)
+        yield from _deltas(inside(delta), indent + "  ")
 
 
 def _count(deltas: Sequence[Delta]) -> int:
-    return sum(1 + _count(_nested(delta)) for delta in deltas)
+    from afd_patchkit.manifest.nested import nested
+
+    return sum(1 for _ in nested(deltas))
 
 
 def _installed(project: Project, manifest: Manifest, entry: Entry, group: ClassGroup | None) -> str:

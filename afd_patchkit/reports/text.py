@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from afd_patchkit.findings.finding import Finding, Position, Severity
-from afd_patchkit.findings.report import ModuleReport, PinReport, Report
+from afd_patchkit.findings.report import Counts, ModuleReport, PinReport, Report
 from afd_patchkit.reports.context import Context, ordered, primary, summary
 from afd_patchkit.reports.layout import (
     Style,
@@ -88,20 +88,18 @@ def module_table(modules: Sequence[ModuleReport], style: Style) -> list[str]:
         (
             printable(m.module),
             style.paint(m.status, *STATUS_COLORS.get(m.status, ())),
-            str(m.entries),
-            str(m.deltas),
-            str(m.files),
-            human_share(m.share),
+            str(m.counts.entries),
+            str(m.counts.deltas),
+            str(m.counts.files),
+            human_share(m.counts.share),
         )
         for m in modules
     ]
     footer: tuple[str, ...] = ()
     if len(modules) > 1:
-        lines = sum(m.upstream_lines for m in modules)
-        share = sum(m.verbatim_lines for m in modules) / lines if lines else None
-        totals = (sum(m.entries for m in modules), sum(m.deltas for m in modules))
+        total = Counts.sum(m.counts for m in modules)
         # files are not added up: modules share them
-        footer = ("total", "", *map(str, totals), "", human_share(share))
+        footer = ("total", "", str(total.entries), str(total.deltas), "", human_share(total.share))
     header = ("module", "status", "entries", "deltas", "files", "verbatim")
     return table(header, rows, style, right=(2, 3, 4, 5), footer=footer)
 
@@ -222,17 +220,15 @@ def _modules(modules: Sequence[ModuleReport], style: Style, *, settled: bool) ->
 def render_share(report: Report, context: Context) -> str:
     """The share of upstream lines that stand verbatim in the output, per module."""
     style = context.style
-    rows = [
-        (printable(m.module), str(m.upstream_lines), str(m.verbatim_lines), str(m.lines), human_share(m.share))
-        for m in report.modules
-    ]
+    rows = [_share_row(printable(m.module), m.counts) for m in report.modules]
     footer: tuple[str, ...] = ()
     if len(rows) > 1:
-        upstream = sum(m.upstream_lines for m in report.modules)
-        verbatim = sum(m.verbatim_lines for m in report.modules)
-        share = verbatim / upstream if upstream else None
-        lines = sum(m.lines for m in report.modules)
-        footer = ("total", str(upstream), str(verbatim), str(lines), human_share(share))
+        footer = _share_row("total", Counts.sum(m.counts for m in report.modules))
     header = ("module", "upstream lines", "verbatim", "module lines", "share")
     lines_ = table(header, rows, style, right=(1, 2, 3, 4), footer=footer) if rows else ["no modules"]
     return "\n".join(lines_) + "\n"
+
+
+def _share_row(name: str, counts: Counts) -> tuple[str, ...]:
+    numbers = (counts.upstream_lines, counts.verbatim_lines, counts.lines)
+    return (name, *map(str, numbers), human_share(counts.share))

@@ -185,12 +185,7 @@ def _reports(results: Sequence[ModuleResult], status: Mapping[str, str]) -> tupl
         ModuleReport(
             module=r.module,
             status="failed" if r.failed else "retired" if r.wholly_retired else status.get(r.module, "not written"),
-            entries=r.entries,
-            deltas=r.deltas,
-            upstream_lines=r.upstream_lines,
-            verbatim_lines=r.verbatim_lines,
-            lines=r.text.count("\n"),
-            files=sum(len(files) for files in r.files.values()),
+            counts=r.counts,
             retired=r.retired,
         )
         for r in results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from afd_patchkit.assemble.result import ModuleResult
@@ -62,14 +63,7 @@ def build_lock(
 def _module_facts(result: ModuleResult) -> dict[str, Any]:
     """What the lock says of a module beside its entries."""
     return {
-        "counts": {
-            "entries": result.entries,
-            "deltas": result.deltas,
-            "upstream_lines": result.upstream_lines,
-            "verbatim_lines": result.verbatim_lines,
-            "lines": result.text.count("\n"),
-            "files": sum(len(files) for files in result.files.values()),
-        },
+        "counts": asdict(result.counts),
         "files": {pin: sorted(files) for pin, files in result.files.items()},
         "warnings": sorted({f.code for f in result.findings if f.severity is Severity.WARNING}),
     }

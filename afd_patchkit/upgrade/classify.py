@@ -15,7 +15,8 @@ from afd_patchkit.delta.apply import Reader
 from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.model import Delta, Entry, TakeBody
+from afd_patchkit.manifest.nested import nested, takes_of
+from afd_patchkit.model import Delta, Entry
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.upgrade.checks import early_exits, is_serious
 from afd_patchkit.upgrade.deltas import Change, Judged, judge
@@ -273,15 +274,7 @@ def _taken(subject: Subject, judged: Judged) -> Judged:
 
 def takes(delta: Delta) -> set[str]:
     """`pin symbol` of everything that a delta takes."""
-    found: set[str] = set()
-    for body in (delta.insert, delta.with_):
-        if isinstance(body, TakeBody):
-            found.add(f"{body.take.pin} {body.take.symbol.text}")
-            for inner in body.take.deltas:
-                found |= takes(inner)
-    for inner in delta.deltas:
-        found |= takes(inner)
-    return found
+    return {f"{take.pin} {take.symbol.text}" for each in nested([delta]) for take in takes_of(each)}
 
 
 # ---- owned code -------------------------------------------------------------------------------------------------------

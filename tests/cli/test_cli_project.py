@@ -110,7 +110,7 @@ acme_backport/runner.py::run_halves
   reason        pinned acme runs one batch.
   functionality run two halves when the descriptor asks for them, and one when it does not; say so in the log, where somebody may look for it
   depends on    acme_other/runner.py::run_halves
-  remove when   (acme.engine:Overlap is defined or (acme.engine:Engine is gone and acme.engine:run contains `halves( ...)`))
+  remove when   (the target defines acme.engine:Overlap or (the target lacks acme.engine:Engine and acme.engine:run contains `halves( ...)`))
   deltas
     - two halves (replace, line 24)
       reason: both run

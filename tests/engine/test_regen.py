@@ -411,3 +411,10 @@ def test_the_import_package_is_guessed_alike_wherever_it_is_needed(sample: Sampl
     sample.write("manifests/pins.yaml", PINS.format(version="1.0").replace("distribution: acme", "distribution: Acme"))
     assert sample.regen().exit_code == 0
     assert sample.generated().exists()
+
+
+def test_builtins_are_those_of_all_supported_pythons(sample: Sample) -> None:
+    """`PythonFinalizationError` is new in 3.13; whether a copy may name it must not depend on the Python that generates."""
+    sample.release("engine", "    out = 0\n", "    out = 0\n    late = PythonFinalizationError\n")
+    report = sample.regen()
+    assert [f.message for f in report.findings if f.exit_code] == []
