@@ -21,6 +21,7 @@ FLOORS = (
     ("upgrade",),
     ("run",),
     ("assemble",),
+    ("references",),
     ("names", "delta", "manifest"),
     ("patterns", "upstream"),
     ("source", "model", "project"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,7 @@ from afd_patchkit.assemble.entry import (
 from afd_patchkit.assemble.imports import Part, manifest_imports, read_part
 from afd_patchkit.assemble.memo import Inputs, Memo
 from afd_patchkit.assemble.outline import outline
+from afd_patchkit.assemble.own import own_text
 from afd_patchkit.assemble.probes import first_that_holds
 from afd_patchkit.assemble.product import Product, product_of
 from afd_patchkit.assemble.workspace import Workspace
@@ -31,8 +33,9 @@ from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitErro
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
-from afd_patchkit.names.model import NamePlan
+from afd_patchkit.names.model import ImportNeed, NamePlan
 from afd_patchkit.names.scopes import free_occurrences
+from afd_patchkit.references.texts import OwnText
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.source.stdlib import BUILTINS
 from afd_patchkit.source.text import Span, Text
@@ -76,6 +79,7 @@ class GeneratedModule:
         retired: what it does not hold any more.
         parts: owned files that went into it.
         findings: what does not stop generation.
+        own: the text as references need it.
     """
 
     manifest: Manifest
@@ -86,6 +90,7 @@ class GeneratedModule:
     findings: tuple[Finding, ...]
     text: str = field(default="")
     outline: str = field(default="")
+    own: OwnText | None = None
 
     @property
     def wholly_retired(self) -> bool:
@@ -117,6 +122,7 @@ class ModuleMaker:
         self.package, self.marker, self.folder, self.root = package, marker, folder, root
         self.dotted = module_name(package, manifest.module)
         self.problems: list[Finding] = []
+        self.some_retired = False
         self.parts: dict[str, Part] = {}
 
     def make(self, memo: Memo | None = None) -> GeneratedModule:
@@ -146,6 +152,7 @@ class ModuleMaker:
             PatchkitError: the module as a whole is unusable (imports, parts).
         """
         live, retired = self._split()
+        self.some_retired = bool(retired)
         self.imports = manifest_imports(self.manifest.imports)
         self._read_parts(entry for entry, _ in live)
         provided = self._provided(live)
@@ -373,7 +380,7 @@ class ModuleMaker:
             files=files.values(),
         )
         top = "\n".join(header) + "\n" + (f"\n{block.strip()}\n" if block.strip() else "")
-        buffer = Buffer.emitted(top, (), "owned") + Buffer(_bodies(live))
+        buffer = Buffer.emitted(top, (), "owned") + Buffer(run for _, run in _bodies(live))
         text = buffer.text
         self._prove(text, {part.path: part for part in self.parts.values()})
         return GeneratedModule(
@@ -385,10 +392,30 @@ class ModuleMaker:
             tuple(findings),
             text,
             outline(buffer),
+            self._own_text(top, live),
         )
 
+    def draft(self, attempts: Sequence[Attempt]) -> OwnText:
+        """The module as far as it could be generated, unproved: what its own code refers to."""
+        live = [(a.product, a.group) for a in attempts if a.product is not None]
+        block, _ = self._import_block([product for product, _ in live])
+        return self._own_text(block, live)
+
+    def _own_text(self, top: str, live: Sequence[tuple[Product, ClassGroup | None]]) -> OwnText:
+        made = [product for product, _ in live]
+        needs = [*self._imports_of(made), *(n for part in self.parts.values() for n in part.needs if n.guard == "none")]
+        imports = tuple(dict.fromkeys((n.module, n.attribute, n.bound) for n in needs))
+        return own_text(self.dotted, top, list(_bodies(live)), {p.ref: g.name if g else "" for p, g in live}, imports)
+
+    def _imports_of(self, products: Sequence[Product]) -> Sequence[ImportNeed]:
+        """The manifest's imports; where entries retired, only those that the others name: a target may lack the rest."""
+        if not self.some_retired:
+            return self.imports
+        words = {word for product in products for word in re.findall(r"\w+", product.body.text)}
+        return [need for need in self.imports if need.bound in words]
+
     def _import_block(self, products: Sequence[Product]) -> tuple[str, list[Finding]]:
-        extra = [*self.imports, *(need for part in self.parts.values() for need in part.needs)]
+        extra = [*self._imports_of(products), *(need for part in self.parts.values() for need in part.needs)]
         plans = [p.plan for p in products if p.plan is not None]
         own = NamePlan(
             imports=tuple(extra),
@@ -440,18 +467,20 @@ class ModuleMaker:
             raise DeltaError(*found)
 
 
-def _bodies(products: Sequence[tuple[Product, ClassGroup | None]]) -> Iterator[Run]:
+def _bodies(products: Sequence[tuple[Product, ClassGroup | None]]) -> Iterator[tuple[Product, Run]]:
+    """The runs of all entries, each with its product."""
     group: ClassGroup | None = None
     for product, owner in products:
         if owner is not None and owner is not group:
-            yield Run("\n\n" + _class_header(owner), None, 0, (), "owned")
+            yield product, Run("\n\n" + _class_header(owner), None, 0, (), "owned")
         elif owner is None:
-            yield Run("\n\n", None, 0, (), "owned")
+            yield product, Run("\n\n", None, 0, (), "owned")
         else:
-            yield Run("\n", None, 0, (), "owned")
+            yield product, Run("\n", None, 0, (), "owned")
         indent = "    " if owner is not None else ""
-        yield Run("".join(f"{indent}{line}\n" for line in product.header), None, 0, (), "owned")
-        yield from product.body.runs
+        yield product, Run("".join(f"{indent}{line}\n" for line in product.header), None, 0, (), "owned")
+        for run in product.body.runs:
+            yield product, run
         group = owner
 
 

@@ -11,6 +11,7 @@ from afd_patchkit.assemble.module import GeneratedModule
 from afd_patchkit.digests import sha256
 from afd_patchkit.findings.finding import Finding
 from afd_patchkit.findings.report import Counts
+from afd_patchkit.references.texts import OwnText
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class ModuleResult:
         failed: whether it could not be generated.
         counts: what is counted of it.
         retired: references of entries whose removal condition holds.
+        own: the text as references need it.
     """
 
     module: str
@@ -40,6 +42,7 @@ class ModuleResult:
     failed: bool = False
     counts: Counts = field(default_factory=Counts)
     retired: tuple[str, ...] = ()
+    own: OwnText | None = None
 
     @property
     def wholly_retired(self) -> bool:
@@ -76,6 +79,7 @@ def record(module: GeneratedModule) -> ModuleResult:
             files=sum(len(found) for found in files.values()),
         ),
         retired=tuple(r.ref for r in module.retired),
+        own=module.own,
     )
 
 

@@ -21,6 +21,7 @@ from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
 from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.pins import Opener, overridden
+from afd_patchkit.run.references import judged
 from afd_patchkit.run.writing import touched, write_generated
 from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.version import ENGINE, __version__
@@ -84,6 +85,7 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
     if lock is not None and not options.full and not moved and not options.modules:
         kept = _proved(project, lock, inputs, chosen)
     results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, options)
+    results, _ = judged(project, workspace, loaded.manifests, results, opener.options.sources)
     if lock is not None and options.modules:
         kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}
         inputs = partly(lock, inputs, results)

@@ -45,7 +45,8 @@ class Subject:
         read_old: gives old files.
         read_new: gives new files.
         version: the version (or commit) the pin moves to.
-        gates: errors of the assembled module that this entry causes.
+        gates: errors of the assembled module that this entry causes, and what its own code refers to in vain.
+        leanings: what its own code refers to, and what changed.
         warnings: codes of warnings that the base had.
     """
 
@@ -62,6 +63,7 @@ class Subject:
     read_new: Reader | None
     version: str
     gates: tuple[Finding, ...] = ()
+    leanings: tuple[Finding, ...] = ()
     warnings: frozenset[str] = frozenset()
 
     @property
@@ -96,6 +98,7 @@ def classify(subject: Subject) -> EntryResult:
     if changed:
         reasons += signature_findings(subject.ref, subject.entry, subject.record, subject.base, subject.symbol)
     reasons += _unset(subject, change)
+    reasons += subject.leanings
     errors, gates = _gates(subject, judged)
     reasons += [f for f in (*errors, *gates) if f not in reasons]
     statuses: list[Status] = [d.status for d in judged.deltas]
@@ -133,6 +136,7 @@ def new_digest(subject: Subject, symbol: Symbol | None) -> str:
     data = symbol.data if symbol is not None else b""
     if not subject.touched:
         data += subject.version.encode()
+    data += "".join(f"{f.message}{f.details}" for f in subject.leanings).encode()
     return sha256(data)[:16]
 
 
@@ -301,7 +305,12 @@ def _owned(subject: Subject) -> EntryResult:
     texts = {s.reference: s for s in now}
     changed = [ref for ref in after if before.get(ref) != after[ref]]
     moved = sha256("".join(f"{k}{v}" for k, v in sorted(after.items())).encode())[:16]
+    if subject.leanings:
+        moved = sha256((moved + "".join(f"{f.message}{f.details}" for f in subject.leanings)).encode())[:16]
     if not changed or not before:
+        if subject.leanings:
+            result = replace(result, status="review", reasons=subject.leanings, upstream_changed="what our code relies on")
+            return replace(result, must_do="read what changed there, then mend or accept", new_digest=moved)
         return replace(result, must_do="nothing", new_digest=moved)
     reasons = tuple(
         finding(
@@ -318,7 +327,7 @@ def _owned(subject: Subject) -> EntryResult:
     result = replace(
         result,
         status="review",
-        reasons=reasons,
+        reasons=(*reasons, *subject.leanings),
         upstream_changed=f"{', '.join(changed)} changed",
         base="\n\n".join(old[r].data.decode() for r in changed if r in old) or None,
         new="\n\n".join(texts[r].data.decode() for r in changed),

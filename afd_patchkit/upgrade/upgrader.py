@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from afd_patchkit.manifest.load import Loaded, load_manifests
 from afd_patchkit.model import Entry, Manifest, Pin
 from afd_patchkit.names.aliases import Alias, Scanner
 from afd_patchkit.project import Project
+from afd_patchkit.references.texts import OwnText
 from afd_patchkit.run import lock as locks
 from afd_patchkit.run.compare import stale_inputs
 from afd_patchkit.run.lock import current_inputs
@@ -24,7 +25,7 @@ from afd_patchkit.run.modules import maker_of, prefetch
 from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.upgrade.classify import Subject, classify, missing, moved, takes
-from afd_patchkit.upgrade.gates import gate
+from afd_patchkit.upgrade.leanings import Leanings, changed_contracts, leanings, new_problems
 from afd_patchkit.upgrade.moved import Release, search
 from afd_patchkit.upgrade.partners import drifted_partners, needs_retired_module
 from afd_patchkit.upgrade.result import AliasChange, EntryResult, UpgradeResult
@@ -47,6 +48,7 @@ class Side:
         problems: findings about whole modules.
         broken: modules that are unusable as a whole.
         gates: findings about the assembled modules, by the entry that causes them.
+        leant: what their own code refers to.
     """
 
     workspace: Workspace
@@ -55,6 +57,7 @@ class Side:
     problems: tuple[Finding, ...] = ()
     broken: frozenset[str] = frozenset()
     gates: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
+    leant: Leanings = field(default_factory=Leanings)
 
     def has_text(self, name: str) -> bool:
         """Whether the release of pin `name` could be read."""
@@ -105,6 +108,8 @@ class Upgrader:
         retired: dict[str, Retired] = {}
         problems: list[Finding] = []
         broken = set()
+        drafts: dict[str, tuple[OwnText, Sequence[str]]] = {}
+        superfluous: list[str] = []
         gates: dict[str, tuple[Finding, ...]] = {}
         for manifest in manifests:
             maker = maker_of(self.project, workspace, manifest)
@@ -116,9 +121,10 @@ class Upgrader:
                 continue
             attempts |= {a.ref: a for a in found}
             retired |= {r.ref: r for r in gone}
-            for item in gate(found, maker.imports, maker.parts, workspace, pin):
-                assert item.entry is not None
-                gates[item.entry] = (*gates.get(item.entry, ()), item)
+            if found:
+                drafts[manifest.module] = maker.draft(found), [part.path for part in maker.parts.values()]
+            else:
+                superfluous.append(maker.dotted)
             if prove:
                 problems += maker.needs_retired(found, gone)
                 if not any(a.error for a in found):
@@ -131,7 +137,9 @@ class Upgrader:
                                 placed = replace(item, entry=attempt.ref, manifest=attempt.entry.where)
                                 gates[attempt.ref] = (*gates.get(attempt.ref, ()), placed)
                             problems += [] if causes else [item.at(manifest=manifest.where)]
-        return Side(workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken), gates)
+        leant = leanings(self.project, workspace, manifests, drafts, superfluous, workspace.open.options.sources)
+        problems += leant.problems.get("", ())
+        return Side(workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken), gates, leant)
 
     # ---- one release --------------------------------------------------------------------------------------------
 
@@ -240,6 +248,9 @@ class Upgrader:
         before = base.attempts.get(ref)
         old = before.generated if before is not None else None
         record = self._record(manifest, ref, before)
+        locked = self._locked(manifest, ref).get("references", {})
+        compared = base.leant if before is not None else None
+        gates = tuple(f for f in here.gates.get(ref, ()) if f not in base.gates.get(ref, ()))
         subject = Subject(
             ref=ref,
             entry=entry,
@@ -253,7 +264,8 @@ class Upgrader:
             read_old=base.workspace.read if old is not None else None,
             read_new=here.workspace.read,
             version=_identity(pin),
-            gates=tuple(f for f in here.gates.get(ref, ()) if f not in base.gates.get(ref, ())),
+            gates=(*gates, *new_problems(here.leant, compared, locked, ref)),
+            leanings=changed_contracts(here.leant, compared, locked, ref),
             warnings=frozenset((self.lock or {}).get("warnings", ())),
         )
         if entry.kind == "owned" or entry.symbol is None:
@@ -311,6 +323,10 @@ class Upgrader:
             return entry_record(before.generated)
         if before is not None and before.error is not None and not isinstance(before.error, UpstreamError):
             return {}
+        return self._locked(manifest, ref)
+
+    def _locked(self, manifest: Manifest, ref: str) -> Mapping[str, Any]:
+        """The lock's record of an entry; empty when it has none."""
         module = (self.lock or {}).get("modules", {}).get(manifest.module, {})
         found: Mapping[str, Any] = module.get("entries", {}).get(ref.partition("::")[2], {})
         return found

@@ -83,7 +83,8 @@ def test_lock_records_identity_and_no_upstream_text(sample: Sample) -> None:
     sample.regen()
     lock = json.loads(sample.lock.read_text())
     assert lock["pins"]["acme"]["version"] == "1.0"
-    assert set(lock["pins"]["acme"]["files"]) == {"acme/engine.py"}
+    # the symbol's file, and what our own code refers to through it
+    assert set(lock["pins"]["acme"]["files"]) == {"acme/engine.py", "acme/log.py"}
     entry = lock["modules"]["acme_set/runner.py"]["entries"]["Runner.step"]
     assert entry["symbol"] == "acme.engine:Engine.step"
     assert entry["parameters"] == ["self", "batch"]

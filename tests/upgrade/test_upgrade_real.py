@@ -50,7 +50,7 @@ ENTRIES = {
           call:
             match: |
               CoreEngineProcManager(...)
-            set: {ours: "1"}
+            set: {start_index: "1"}
         """),
     "cached": ("vllm.v1.core.sched.scheduler:Scheduler.schedule", """
         - name: ours

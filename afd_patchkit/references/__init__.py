@@ -1,0 +1,1 @@
+"""What our own code refers to: one model for names, attributes, calls and bases, at the pin and on an upgrade."""

@@ -1,0 +1,123 @@
+"""Whether a call fits what it calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from afd_patchkit.references.classes import Field
+from afd_patchkit.references.things import Function
+from afd_patchkit.source.locate import dotted
+
+TRANSPARENT = frozenset(
+    ["staticmethod", "classmethod", "property", "contextmanager", "contextlib.contextmanager", "asynccontextmanager", "contextlib.asynccontextmanager", "abstractmethod", "abc.abstractmethod", "functools.cache", "cache", "functools.lru_cache", "lru_cache", "override", "typing.override", "typing_extensions.override", "final", "typing.final", "torch.inference_mode", "torch.no_grad", "overload", "typing.overload", "deprecated", "typing_extensions.deprecated", "warnings.deprecated", "functools.singledispatch", "singledispatch", "no_type_check", "typing.no_type_check"]
+)
+"""Decorators that leave the parameters as they are."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a call gives its arguments.
+
+    Attributes:
+        positional: how many stand before any `*`.
+        keywords: their names.
+        star: there is a `*argument`.
+        double_star: there is a `**argument`.
+    """
+
+    positional: int
+    keywords: tuple[str, ...] = ()
+    star: bool = False
+    double_star: bool = False
+
+    @classmethod
+    def of(cls, call: ast.Call) -> Shape:
+        """The shape of a call."""
+        first = next((i for i, a in enumerate(call.args) if isinstance(a, ast.Starred)), len(call.args))
+        names = tuple(k.arg for k in call.keywords if k.arg is not None)
+        return cls(first, names, first < len(call.args), len(names) < len(call.keywords))
+
+    def __str__(self) -> str:
+        return f"{self.positional}{'*' if self.star else ''},{','.join(self.keywords)}{'**' if self.double_star else ''}"
+
+    @classmethod
+    def parse(cls, text: str) -> Shape:
+        """The shape that `str` wrote."""
+        head, _, rest = text.partition(",")
+        names = rest.removesuffix("**")
+        return cls(int(head.rstrip("*")), tuple(names.split(",")) if names else (), head.endswith("*"), rest.endswith("**"))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of something that can be called.
+
+    Attributes:
+        name: its name; of a positional-only one, too.
+        kind: `position`, `any`, `keyword`, `*` or `**`.
+        required: a call has to give it.
+    """
+
+    name: str
+    kind: str
+    required: bool
+
+
+def parameters(of: Function | Sequence[Field]) -> tuple[Parameter, ...] | None:
+    """What a function or a constructor takes, a bound first parameter aside; None when decorators may change it."""
+    if not isinstance(of, Function):
+        return tuple(Parameter(f.name, "keyword" if f.keyword_only else "any", f.required) for f in of)
+    decorators = [dotted(d.func if isinstance(d, ast.Call) else d) for d in of.node.decorator_list]
+    return listed(of) if all(name in TRANSPARENT for name in decorators) else None
+
+
+def listed(of: Function) -> tuple[Parameter, ...]:
+    """What the `def` statement lists, a bound first parameter aside."""
+    a = of.node.args
+    positional = [(p.arg, "position") for p in a.posonlyargs] + [(p.arg, "any") for p in a.args]
+    optional = len(positional) - len(a.defaults)
+    found = [Parameter(name, kind, i < optional) for i, (name, kind) in enumerate(positional)]
+    if of.bound and found:
+        found = found[1:]
+    if a.vararg:
+        found.append(Parameter(a.vararg.arg, "*", False))
+    found += [Parameter(p.arg, "keyword", d is None) for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
+    if a.kwarg:
+        found.append(Parameter(a.kwarg.arg, "**", False))
+    return tuple(found)
+
+
+def misfit(shape: Shape, takes: Sequence[Parameter]) -> str | None:
+    """Why a call cannot bind, or None; behind `*` and `**` of the call only what surely fails counts."""
+    positional = [p for p in takes if p.kind in {"position", "any"}]
+    names = {p.name for p in takes if p.kind in {"any", "keyword"}}
+    takes_more = any(p.kind == "*" for p in takes)
+    takes_all = any(p.kind == "**" for p in takes)
+    unknown = [k for k in shape.keywords if k not in names]
+    if unknown and not takes_all:
+        return f"it has no parameter {', '.join(unknown)}"
+    if shape.positional > len(positional) and not takes_more:
+        count = "one positional argument" if shape.positional == 1 else f"{shape.positional} positional arguments"
+        return f"{count}, it takes {len(positional) or 'none'}"
+    given = {p.name for p in positional[: shape.positional] if p.kind == "any"}
+    twice = [k for k in shape.keywords if k in given]
+    if twice:
+        return f"{', '.join(twice)} is given twice"
+    rest = [] if shape.star else positional[shape.positional :]
+    missing = [p.name for p in rest if p.required and p.name not in shape.keywords]
+    missing += [p.name for p in takes if p.kind == "keyword" and p.required and p.name not in shape.keywords]
+    if shape.double_star:
+        missing = [n for n in missing if any(p.name == n and p.kind == "position" for p in takes)]
+    return f"nothing for {', '.join(missing)}" if missing else None
+
+
+def meets(shape: Shape, takes: Sequence[Parameter]) -> dict[str, str]:
+    """Which parameter each argument reaches: position or keyword to name; what `*` and `**` give is left out."""
+    positional = [p for p in takes if p.kind in {"position", "any"}]
+    more = next((p.name for p in takes if p.kind == "*"), "?")
+    found = {str(i): positional[i].name if i < len(positional) else f"*{more}" for i in range(shape.positional)}
+    names = {p.name for p in takes if p.kind in {"any", "keyword"}}
+    kwargs = next((p.name for p in takes if p.kind == "**"), "?")
+    return {**found, **{k: k if k in names else f"**{kwargs}" for k in shape.keywords}}

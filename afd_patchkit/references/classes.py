@@ -1,0 +1,517 @@
+"""What classes have: order of bases, members, attributes that methods set, what calling the class takes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Literal
+
+from afd_patchkit.names.analysis import mangle
+from afd_patchkit.names.bindings import Site, class_sites
+from afd_patchkit.references.things import (
+    UNKNOWN,
+    Class,
+    Function,
+    FunctionNode,
+    How,
+    Instance,
+    Missing,
+    Outside,
+    Several,
+    Super,
+    Thing,
+    Value,
+)
+from afd_patchkit.references.trees import Trees, joined
+from afd_patchkit.source.locate import dotted
+from afd_patchkit.source.text import SourceFile
+
+PLAIN_BASES = frozenset(
+    ["object", "typing.Generic", "typing_extensions.Generic", "typing.Protocol", "typing_extensions.Protocol", "abc.ABC"]
+)
+"""Bases outside the trees that give instances no attributes of their own."""
+ENUMS = frozenset(["enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag", "enum.ReprEnum"])
+OBJECT = frozenset(
+    ["__class__", "__doc__", "__dict__", "__module__", "__init__", "__new__", "__eq__", "__ne__", "__hash__", "__repr__", "__str__", "__format__", "__lt__", "__le__", "__gt__", "__ge__", "__getattribute__", "__setattr__", "__delattr__", "__reduce__", "__reduce_ex__", "__sizeof__", "__dir__", "__init_subclass__", "__subclasshook__", "__weakref__", "__annotations__", "__slots__", "__name__", "__qualname__", "__mro__", "__bases__", "__subclasses__", "__call__", "__subclasscheck__", "__instancecheck__", "mro", "__dataclass_fields__", "__match_args__", "__abstractmethods__", "__orig_bases__", "__parameters__", "__class_getitem__", "__static_attributes__", "__firstlineno__", "__getstate__", "__type_params__"]
+)
+HARMLESS = frozenset(
+    ["final", "typing.final", "runtime_checkable", "typing.runtime_checkable", "total_ordering", "functools.total_ordering", "deprecated", "typing_extensions.deprecated", "warnings.deprecated", "unique", "enum.unique", "typing.no_type_check"]
+)
+"""Class decorators that leave members and constructor as they are."""
+_PROPERTIES = frozenset(["property", "cached_property", "functools.cached_property", "abc.abstractproperty"])
+_ENUM_GIVES = frozenset(["name", "value", "_name_", "_value_", "_value2member_map_", "__members__", "_missing_", "_generate_next_value_"])
+
+
+@dataclass
+class Facts:
+    """What one class statement says, bases aside.
+
+    Attributes:
+        sites: what its body binds.
+        attributes: attributes that its methods set: name to statements.
+        open: it may have members that nothing here names.
+    """
+
+    sites: dict[str, list[Site]]
+    attributes: dict[str, list[tuple[ast.stmt, FunctionNode | None]]]
+    open: bool
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a dataclass or named tuple, as its constructor takes it."""
+
+    name: str
+    required: bool
+    keyword_only: bool = False
+    node: ast.AnnAssign | None = field(default=None, compare=False)
+    file: SourceFile | None = field(default=None, compare=False)
+
+
+@dataclass
+class View:
+    """One class with its bases.
+
+    Attributes:
+        cls: the class.
+        order: it and its bases, in the order in which members are looked up.
+        plain: the same without the classes that a class of ours is put before only when it is used.
+        meant: those classes.
+        open: a base, a decorator or a metaclass may give more than can be seen.
+        enum: it is an enumeration.
+        record: its constructor is made from its fields.
+        outside: bases that no pin provides.
+        structural: its objects may be of other classes (protocols, typed dictionaries).
+        decorated: class decorators that may change anything.
+        metaclass: what calling the class does cannot be told.
+    """
+
+    cls: Class
+    order: tuple[Class, ...]
+    open: bool
+    plain: tuple[Class, ...] = ()
+    meant: tuple[Class, ...] = ()
+    enum: bool = False
+    record: Literal["dataclass", "namedtuple"] | None = None
+    outside: tuple[str, ...] = ()
+    structural: bool = False
+    decorated: tuple[str, ...] = ()
+    metaclass: bool = False
+
+
+class Classes:
+    """Answers questions about the classes of some trees.
+
+    Args:
+        trees: where to look.
+        meant_for: of a class of ours, gives the classes that its members were copied from: it is put before them only when it
+            is used.
+    """
+
+    def __init__(self, trees: Trees, meant_for: Callable[[Class], Sequence[Class]] | None = None) -> None:
+        self.trees = trees
+        self.meant_for = meant_for or (lambda cls: ())
+        self._views: dict[Class, View] = {}
+
+    # ---- order of bases -------------------------------------------------------------------------------------
+
+    def view(self, cls: Class) -> View:
+        """The class with its bases; computed once."""
+        found = self._views.get(cls)
+        if found is None:
+            self._views[cls] = View(cls, (cls,), True)  # a circle of bases
+            found = self._views[cls] = self._view(cls)
+        return found
+
+    def _view(self, cls: Class) -> View:
+        view = View(cls, (cls,), False)
+        orders: list[Sequence[Class]] = []
+        meant: list[Class] = []
+        virtual = 0
+        for expression in cls.node.bases:
+            base = self._base(cls, expression)
+            if isinstance(base, Class):
+                inner = self.view(base)
+                orders.append(inner.plain)
+                meant += inner.meant
+                view.open |= inner.open
+                view.enum |= inner.enum
+                view.record = view.record or inner.record
+                view.metaclass |= inner.metaclass
+                view.outside += inner.outside
+            elif isinstance(base, Outside) and base.name in PLAIN_BASES:
+                view.structural |= base.name.endswith("Protocol")
+            elif isinstance(base, Outside) and base.name in ENUMS:
+                view.enum = True
+            elif isinstance(base, Outside) and base.name in {"typing.NamedTuple", "typing_extensions.NamedTuple"}:
+                view.record, view.open = "namedtuple", True
+            else:
+                view.open = True
+                view.outside += (base.name,) if isinstance(base, Outside) else ("?",)
+        meant = [*meant, *(c for c in self.meant_for(cls) if c not in meant)] if self.trees.is_ours(cls.module) else []
+        view.meant = tuple(meant)
+        if meant and not view.outside:
+            # what it is put before comes last, the most derived first
+            views = [self.view(c) for c in meant]
+            extra = [v.order for v in views if not any(v.cls in other.order[1:] for other in views)]
+            orders += extra
+            virtual = len(extra)
+            view.open |= any(v.open for v in views)
+        if self.trees.is_ours(cls.module) and not orders:
+            view.open = True  # it may be a mixin
+        view.plain = (cls, *_merged(orders[: len(orders) - virtual]))
+        view.order = (cls, *_merged(orders))
+        for keyword in cls.node.keywords:
+            name = self._outside_name(cls, keyword.value)
+            if keyword.arg == "metaclass" and name not in {"abc.ABCMeta", "enum.EnumMeta", "enum.EnumType", "type"}:
+                view.open = view.metaclass = True
+        for decorator in cls.node.decorator_list:
+            kind = self._class_decorator(cls, decorator)
+            if kind == "dataclass":
+                view.record = "dataclass"
+            elif kind == "unknown":
+                view.open = True
+                view.decorated += (dotted(decorator.func if isinstance(decorator, ast.Call) else decorator) or "?",)
+        return view
+
+    def _base(self, cls: Class, expression: ast.expr) -> Thing:
+        plain = expression.value if isinstance(expression, ast.Subscript) else expression
+        chain = dotted(plain)
+        if not chain:
+            return UNKNOWN
+        thing = self.resolve(cls, chain)
+        if isinstance(thing, Several):
+            return next((t for t in thing.things if isinstance(t, Class)), UNKNOWN)
+        return thing
+
+    def resolve(self, cls: Class, chain: str) -> Thing:
+        """What a dotted name means where the class stands."""
+        return self.at_top(cls.module, chain)
+
+    def at_top(self, module: str, chain: str) -> Thing:
+        """What a dotted name means at the top level of a module; builtins are outside."""
+        thing = self.trees.chain(module, chain)
+        if isinstance(thing, Missing) and thing.where == module and "." not in chain:
+            return Outside(chain)
+        return thing
+
+    def _outside_name(self, cls: Class, expression: ast.expr) -> str:
+        thing = self.resolve(cls, dotted(expression) or "?")
+        return thing.name if isinstance(thing, Outside) else ""
+
+    def _class_decorator(self, cls: Class, decorator: ast.expr) -> Literal["dataclass", "harmless", "unknown"]:
+        plain = decorator.func if isinstance(decorator, ast.Call) else decorator
+        thing = self.resolve(cls, dotted(plain) or "?")
+        if isinstance(thing, Outside):
+            if thing.name in {"dataclasses.dataclass", "pydantic.dataclasses.dataclass", "dataclass"}:
+                return "dataclass"
+            return "harmless" if thing.name in HARMLESS else "unknown"
+        if isinstance(thing, Function):
+            names = {dotted(d.func if isinstance(d, ast.Call) else d).rpartition(".")[2] for n in thing.nodes for d in n.decorator_list}
+            if "dataclass_transform" in names:
+                return "dataclass"
+        return "unknown"
+
+    # ---- members --------------------------------------------------------------------------------------------
+
+    def facts(self, cls: Class) -> Facts:
+        """What the class statement itself gives; kept with the file."""
+        kept: dict[int, Facts] = cls.file.__dict__.setdefault("_class_facts", {})
+        found = kept.get(id(cls.node))
+        if found is None:
+            found = kept[id(cls.node)] = _facts(cls)
+        return found
+
+    def names(self, cls: Class) -> set[str]:
+        """Every name that the class or a base that can be read has."""
+        found: set[str] = set()
+        for one in self.view(cls).order:
+            facts = self.facts(one)
+            found |= facts.sites.keys() | facts.attributes.keys()
+        return found
+
+    def member(self, cls: Class, name: str, *, instance: bool, after: Class | None = None) -> Thing:
+        """What `object.name` gives for the class or one of its instances.
+
+        Args:
+            cls: the class.
+            name: the attribute, mangled as Python looks it up.
+            instance: whether the object is an instance (else the class itself).
+            after: look only behind this class, as `super()` does.
+        """
+        view = self.view(cls)
+        order = list(view.order)
+        if after is not None:
+            order = order[order.index(after) + 1 :] if after in order else []
+        opened = view.open
+        for one in order:
+            found = self._own_member(one, name, view, instance=instance)
+            if found is not None:
+                return found
+            opened = opened or self.facts(one).open
+        if opened or name in OBJECT or (view.enum and name in _ENUM_GIVES) or (after is not None and not order):
+            return UNKNOWN
+        if view.enum and name.startswith("_"):
+            return UNKNOWN
+        return Missing(cls.reference, name, tuple(get_close_matches(name, sorted(self.names(cls)), n=3)))
+
+    def _own_member(self, cls: Class, name: str, view: View, *, instance: bool) -> Thing | None:
+        facts = self.facts(cls)
+        sites = [s for s in facts.sites.get(name, ()) if s.guard != "type_checking"]
+        if not sites:
+            given = facts.attributes.get(name)
+            if given is None or not (instance or any(method is None for _, method in given)):
+                return None
+            return self._value(cls, name, given, view if given[0][1] is None and view.record else None)
+        functions = [s.node for s in sites if isinstance(s.node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        if functions and len(functions) == len(sites):
+            if len(sites) > 1 and len({s.guard for s in sites}) > 1:
+                return joined([self._method(cls, name, (f,), instance=instance) for f in functions])
+            return self._method(cls, name, tuple(functions), instance=instance)
+        last = sites[-1].node
+        if isinstance(last, ast.ClassDef):
+            return Class(cls.module, f"{cls.qualname}.{name}", cls.file, last)
+        if isinstance(last, ast.Assign) and (chain := dotted(last.value)):
+            alias = self._aliased(cls, chain, view, instance=instance)
+            if alias is not None:
+                return alias
+        return self._value(cls, name, [*((s.node, None) for s in sites), *facts.attributes.get(name, ())], view)
+
+    def _aliased(self, cls: Class, chain: str, view: View, *, instance: bool) -> Thing | None:
+        """`name = other` in a class body."""
+        if chain in self.facts(cls).sites:
+            return self._own_member(cls, chain, view, instance=instance)
+        thing = self.resolve(cls, chain)
+        if isinstance(thing, Function) and thing.owner is None:
+            return replace(thing, bound=instance)
+        return thing if isinstance(thing, (Function, Class)) else None
+
+    def _method(self, cls: Class, name: str, nodes: tuple[FunctionNode, ...], *, instance: bool) -> Function:
+        how = how_decorated(nodes[0])
+        bound = how == "class" or (how == "plain" and instance)
+        return Function(cls.module, f"{cls.qualname}.{name}", cls.file, nodes, cls, how, bound)
+
+    def _value(self, cls: Class, name: str, nodes: Sequence[tuple[ast.AST, FunctionNode | None]], view: View | None) -> Value:
+        annotation = next((n.annotation for n, _ in nodes if isinstance(n, ast.AnnAssign)), None)
+        values = tuple((v, method) for n, method in nodes for v in _values(n))
+        what: Literal["constant", "attribute", "field", "member"] = "constant"
+        if view is None:
+            what = "attribute"
+        elif view.enum and annotation is None:
+            what = "member"
+        elif view.record is not None and annotation is not None:
+            what = "field"
+        statements = tuple(n for n, _ in nodes)
+        return Value(cls.module, f"{cls.qualname}.{name}", cls.file, statements, cls, annotation, values, what)
+
+    # ---- fields and constructors ----------------------------------------------------------------------------
+
+    def fields(self, cls: Class) -> list[Field] | None:
+        """The fields that the constructor of a dataclass or named tuple takes, in its order; None when it cannot be told."""
+        view = self.view(cls)
+        if view.record is None or any(name != "?" and name not in PLAIN_BASES for name in view.outside):
+            return None
+        found: dict[str, Field] = {}
+        for one in reversed(view.order):
+            decorator = self._record_decorator(one)
+            if decorator is None and view.record == "dataclass":
+                continue
+            keyword_only = _flag(decorator, "kw_only", False)
+            for statement in one.node.body:
+                if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+                    continue
+                kind = dotted(statement.annotation.value if isinstance(statement.annotation, ast.Subscript) else statement.annotation)
+                last = kind.rpartition(".")[2]
+                if last == "KW_ONLY":
+                    keyword_only = True
+                elif last != "ClassVar" and (made := _field(statement, keyword_only, one.file)) is not None:
+                    found[statement.target.id] = made
+                elif last != "ClassVar":
+                    found.pop(statement.target.id, None)
+        listed = list(found.values())
+        return [f for f in listed if not f.keyword_only] + [f for f in listed if f.keyword_only]
+
+    def _record_decorator(self, cls: Class) -> ast.expr | None:
+        return next((d for d in cls.node.decorator_list if self._class_decorator(cls, d) == "dataclass"), None)
+
+    def constructor(self, cls: Class) -> Function | list[Field] | None:
+        """What calling the class takes: `__init__` (or `__new__`), or fields; None when it cannot be told.
+
+        A class without either takes nothing: an empty list.
+        """
+        view = self.view(cls)
+        if view.enum or view.metaclass or view.decorated:
+            return None
+        own: Function | None = None
+        for one in view.order:
+            sites = self.facts(one).sites
+            decorator = self._record_decorator(one)
+            if view.record == "namedtuple" or (
+                decorator is not None and "__init__" not in sites and _flag(decorator, "init", True)
+            ):
+                return self.fields(cls)
+            for name in ("__init__", "__new__"):
+                if name in sites:
+                    made = self.member(one, name, instance=False)
+                    if not isinstance(made, Function):
+                        return None
+                    own = replace(made, bound=True)
+                    both = {"__init__", "__new__"} <= sites.keys()
+                    return None if both else own
+        return None if view.outside or view.open else []
+
+
+def how_decorated(node: FunctionNode) -> How:
+    """What its decorators make of a member."""
+    names = [dotted(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list]
+    if "staticmethod" in names:
+        return "static"
+    if "classmethod" in names or node.name in {"__init_subclass__", "__class_getitem__"}:
+        return "class"
+    if any(name in _PROPERTIES or name.rpartition(".")[2] in {"cached_property", "setter", "getter", "deleter"} for name in names):
+        return "property"
+    return "plain"
+
+
+def _facts(cls: Class) -> Facts:
+    sites = {mangle(name, cls.name): list(found) for name, found in class_sites(cls.file, cls.node).items()}
+    facts = Facts(sites, {}, False)
+    for found in list(sites.values()):
+        for site in found:
+            if isinstance(site.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                for name, statement in _attributes_set(site.node, cls.name):
+                    facts.attributes.setdefault(name, []).append((statement, site.node))
+                facts.open |= _opens(site.node)
+    if {"__getattr__", "__getattribute__"} & sites.keys():
+        facts.open = True
+    for statement in cls.node.body:
+        if isinstance(statement, ast.AnnAssign) and statement.value is None and isinstance(statement.target, ast.Name):
+            facts.attributes.setdefault(mangle(statement.target.id, cls.name), []).insert(0, (statement, None))
+    for slot in slots(cls.node) or ():
+        facts.attributes.setdefault(mangle(slot, cls.name), [])
+    for statement in cls.file.tree.body if "." not in cls.qualname else ():
+        for target in statement.targets if isinstance(statement, ast.Assign) else ():
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == cls.name:
+                facts.attributes.setdefault(target.attr, []).append((statement, None))
+    return facts
+
+
+def abstract(facts: Facts) -> list[str]:
+    """Names of the abstract methods, sorted."""
+    return sorted(
+        name
+        for name, sites in facts.sites.items()
+        if any(dotted(d).rpartition(".")[2] == "abstractmethod" for s in sites for d in getattr(s.node, "decorator_list", ()))
+    )
+
+
+def slots(node: ast.ClassDef) -> tuple[str, ...] | None:
+    """The names in `__slots__` of a class statement; None when it has none, or none that can be read."""
+    for statement in node.body:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            if any(isinstance(t, ast.Name) and t.id == "__slots__" for t in targets):
+                value = statement.value
+                items = value.elts if isinstance(value, (ast.Tuple, ast.List, ast.Set)) else [value]
+                if all(isinstance(i, ast.Constant) and isinstance(i.value, str) for i in items):
+                    return tuple(i.value for i in items)  # type: ignore[union-attr]
+                return None
+    for decorator in node.decorator_list:
+        if _flag(decorator, "slots", False):
+            return tuple(s.target.id for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name))
+    return None
+
+
+def _attributes_set(function: FunctionNode, private: str) -> Iterator[tuple[str, ast.stmt]]:
+    """`self.name = ...` in a method, and `setattr(self, "name", ...)`, with the statement."""
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    if not arguments or how_decorated(function) == "static":
+        return
+    first = arguments[0].arg
+    stack: list[tuple[ast.AST, ast.stmt]] = [(s, s) for s in function.body]
+    while stack:
+        node, statement = stack.pop()
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is(node.value, first):
+            yield mangle(node.attr, private), statement
+        elif isinstance(node, ast.Call) and dotted(node.func) in {"setattr", "object.__setattr__"} and len(node.args) == 3:
+            name = node.args[1]
+            if _is(node.args[0], first) and isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield name.value, statement
+        stack += ((child, child if isinstance(child, ast.stmt) else statement) for child in ast.iter_child_nodes(node))
+
+
+def _opens(function: FunctionNode) -> bool:
+    """Whether a method may set attributes whose names cannot be seen."""
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    if not arguments:
+        return False
+    first = arguments[0].arg
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and node.attr == "__dict__" and _is(node.value, first):
+            return True
+        if isinstance(node, ast.Call) and dotted(node.func) in {"setattr", "object.__setattr__", "vars"} and node.args and _is(node.args[0], first):
+            name = node.args[1] if len(node.args) > 1 else None
+            if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+                return True
+    return False
+
+
+def _is(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _values(statement: ast.AST) -> tuple[ast.expr, ...]:
+    value = getattr(statement, "value", None)
+    plain = isinstance(statement, ast.AnnAssign) or (
+        isinstance(statement, ast.Assign) and not any(isinstance(t, (ast.Tuple, ast.List)) for t in statement.targets)
+    )
+    return (value,) if plain and isinstance(value, ast.expr) else ()
+
+
+def _merged(orders: Sequence[Sequence[Class]]) -> list[Class]:
+    """Python's order of bases (C3) of those that can be read; depth first where that has no answer."""
+    lists = [list(order) for order in orders] + [[order[0] for order in orders]]
+    out: list[Class] = []
+    while any(lists):
+        lists = [entries for entries in lists if entries]
+        head = next((entries[0] for entries in lists if not any(entries[0] in other[1:] for other in lists)), None)
+        if head is None:
+            rest = [cls for entries in lists for cls in entries]
+            return [*out, *(c for c in dict.fromkeys(rest) if c not in out)]
+        out.append(head)
+        lists = [[c for c in entries if c != head] for entries in lists]
+    return out
+
+
+def _flag(decorator: ast.expr | None, name: str, default: bool) -> bool:
+    for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
+        if keyword.arg == name and isinstance(keyword.value, ast.Constant):
+            return bool(keyword.value.value)
+    return default
+
+
+def _field(statement: ast.AnnAssign, keyword_only: bool, file: SourceFile) -> Field | None:
+    """The constructor's parameter for one field; None for `field(init=False)`."""
+    assert isinstance(statement.target, ast.Name)
+    value = statement.value
+    required = value is None
+    if isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in {"field", "Field"}:
+        if not _flag(value, "init", True):
+            return None
+        keyword_only = _flag(value, "kw_only", keyword_only)
+        given = {k.arg for k in value.keywords}
+        required = not given & {"default", "default_factory", None} and not value.args
+    return Field(statement.target.id, required, keyword_only, statement, file)
+
+
+def instance_or_super(thing: Thing) -> tuple[Class, bool, Class | None] | None:
+    """The class behind an object, whether it is an instance, and the class that `super()` starts behind."""
+    if isinstance(thing, Instance):
+        return thing.of, True, None
+    if isinstance(thing, Class):
+        return thing, False, None
+    if isinstance(thing, Super):
+        return thing.of, thing.instance, thing.of
+    return None

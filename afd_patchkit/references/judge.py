@@ -1,0 +1,267 @@
+"""Findings about references: what is not there, calls that do not fit, contracts that changed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.model import Code, Delta, Entry, Manifest
+from afd_patchkit.references.contract import fits
+from afd_patchkit.references.things import Class, Function, Missing, Module, Outside, Several, Unknown, Value
+from afd_patchkit.references.world import Counts, Leaning, Recorded, World
+
+FOUND = (Module, Class, Function, Value, Several)
+
+
+@dataclass
+class Judgement:
+    """What is to be said of the references of one module.
+
+    Attributes:
+        findings: errors, by the entry that causes them; "" for the module's own imports.
+        recorded: by entry, what the lock keeps.
+        counts: how much could be told.
+    """
+
+    findings: dict[str, list[Finding]] = field(default_factory=dict)
+    recorded: dict[str, Recorded] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+
+    def say(self, ref: str, item: Finding) -> None:
+        """One more finding."""
+        known = self.findings.setdefault(ref, [])
+        if item not in known:
+            known.append(item)
+
+
+def judge(world: World, places: Places) -> Judgement:
+    """Judge the references of one module of ours.
+
+    Args:
+        world: the module, all others and the trees.
+        places: where its code stands in the manifest.
+    """
+    out = Judgement()
+    for _, item in missing_imports(world, places):
+        out.say("", item)
+    for leaning in world.leanings():
+        _judge_one(world, leaning, places, out)
+    return out
+
+
+def missing_imports(world: World, places: Places) -> Iterator[tuple[str, Finding]]:
+    """Imports of the manifest and its parts that would fail, each with the name that it binds."""
+    for name, attribute, bound, thing in world.imports():
+        if isinstance(thing, Missing):
+            statement = f"import {name}" if attribute is None else f"from {name} import {attribute}"
+            yield bound, _missing_import(statement, thing, places.of_import(name, attribute), world)
+
+
+def _judge_one(world: World, leaning: Leaning, places: Places, out: Judgement) -> None:
+    reference = leaning.reference
+    thing = reference.thing
+    if isinstance(thing, Outside):
+        out.counts.outside += 1
+    elif isinstance(thing, Unknown):
+        out.counts.unknown += 1
+    elif isinstance(thing, Missing):
+        if not world.excused(reference) and reference.use != "set":
+            out.say(leaning.piece.ref, _missing(leaning, thing, places))
+    elif isinstance(thing, FOUND):
+        out.counts.resolved += 1
+        if reference.shape is not None:
+            known, why = fits(thing, reference.shape, world.classes)
+            if known is False:
+                out.say(leaning.piece.ref, _misfit(leaning, why, places, world))
+            out.counts.bound += known is True
+        made = world.contract(thing) if leaning.ours and world.follows_upstream(thing) else None
+        if made is not None:
+            out.recorded.setdefault(leaning.piece.ref, Recorded()).add(reference, made)
+
+
+# ---- wording ----------------------------------------------------------------------------------------------------
+
+
+def _missing_import(statement: str, thing: Missing, at: Position | None, world: World) -> Finding:
+    ours = world.trees.is_ours(thing.where)
+    what = f"has no module {thing.name}" if statement.startswith("import ") or "." in thing.name else f"has no `{thing.name}`"
+    return finding(
+        "PK330",
+        f"`{statement}`: {thing.where} {what}",
+        manifest=at,
+        details=tuple(f"near: {n}" for n in thing.near),
+        help="Let a manifest generate it, or correct the import." if ours else "Correct the import.",
+    )
+
+
+def _missing(leaning: Leaning, thing: Missing, places: Places) -> Finding:
+    written = _written(leaning.reference.node)
+    delta, at = places.of(leaning)
+    return finding(
+        "PK330",
+        f"`{written}`: {thing.where} has no `{thing.name}`",
+        entry=leaning.piece.ref,
+        delta=delta,
+        manifest=at,
+        details=tuple(f"near: {n}" for n in thing.near),
+        help="Correct the name.",
+    )
+
+
+def _misfit(leaning: Leaning, why: str, places: Places, world: World) -> Finding:
+    reference = leaning.reference
+    delta, at = places.of(leaning)
+    made = world.contract(reference.thing)
+    thing = reference.thing
+    reached = thing.reference if isinstance(thing, FOUND) else reference.key
+    message = f"the call of `{_written(reference.node)}` does not fit: {why}"
+    if not leaning.ours:
+        message = f"upstream's text calls `{_written(reference.node)}`, which is {reached} of this project, and that does not fit: {why}"
+    return finding(
+        "PK331",
+        message,
+        entry=leaning.piece.ref,
+        delta=delta,
+        manifest=at,
+        details=(f"{reached}: {made.text}",) if made is not None else (),
+        help="Change the call to the signature." if leaning.ours else "Give the parameter a default, or change the call by a delta.",
+    )
+
+
+def _written(node: ast.AST) -> str:
+    """An attribute chain as it is written; the start of anything else."""
+    try:
+        text = ast.unparse(node)
+    except RecursionError:
+        return "..."
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+# ---- an upgrade -------------------------------------------------------------------------------------------------
+
+
+def gone(world: World, leaning: Leaning, places: Places) -> Finding | None:
+    """What keeps a reference from working on the new upstream: it is gone, or does not fit any more."""
+    reference, thing = leaning.reference, leaning.reference.thing
+    if isinstance(thing, Missing) and reference.use != "set" and not world.excused(reference):
+        return _missing(leaning, thing, places)
+    if isinstance(thing, FOUND) and reference.shape is not None:
+        known, why = fits(thing, reference.shape, world.classes)
+        if known is False:
+            return _misfit(leaning, why, places, world)
+    if isinstance(thing, (Function, Value, Module)) and reference.use == "base":
+        delta, at = places.of(leaning)
+        return finding(
+            "PK331",
+            f"`{_written(reference.node)}` is a base, but {thing.reference} is no class",
+            entry=leaning.piece.ref,
+            delta=delta,
+            manifest=at,
+            help="Derive from what replaced it.",
+        )
+    return None
+
+
+# ---- places -----------------------------------------------------------------------------------------------------
+
+
+class Places:
+    """Where the code of one manifest stands.
+
+    Args:
+        manifest: the manifest.
+        ref_of: gives the reference (`module.py::name`) of an entry.
+        parts: texts of its owned parts by the path that the user would type.
+    """
+
+    def __init__(self, manifest: Manifest, parts: Mapping[str, str]) -> None:
+        self.manifest, self.parts = manifest, parts
+        self.entries: dict[str, Entry] = {}
+        for entry, group in manifest.all_entries():
+            name = entry.generated_name or entry.part or "?"
+            self.entries[f"{manifest.module}::{group.name + '.' if group else ''}{name}"] = entry
+
+    def of_import(self, module: str, attribute: str | None) -> Position | None:
+        """The import of a manifest or a part that names a thing."""
+        words = re.compile(rf"\b{re.escape(module)}\b.*" + (rf"\b{re.escape(attribute)}\b" if attribute else ""), re.S)
+        for code in self.manifest.imports:
+            if words.search(code.text):
+                return code.position
+        for path, text in self.parts.items():
+            for number, line in enumerate(text.split("\n"), 1):
+                if re.search(rf"\b(from|import)\s+{re.escape(module)}\b", line):
+                    return Position(path, number, line.index(module) + 1)
+        return self.manifest.where
+
+    def of(self, leaning: Leaning) -> tuple[str | None, Position | None]:
+        """The delta and the place of a reference."""
+        entry = self.entries.get(leaning.piece.ref)
+        if entry is None:
+            return None, self.manifest.where
+        text, reference = leaning.text, leaning.reference
+        line = text.text.split("\n")[reference.line - 1]
+        if entry.kind == "owned":
+            return None, self._in_part(line) or entry.where
+        written = _written(reference.node).partition("(")[0]
+        fence = _fence(text.text.split("\n")[: reference.line])
+        deltas = [d for d in _all_deltas(entry.deltas) if fence is None or d.name == fence]
+        for delta in deltas:
+            for code in codes(delta):
+                if (at := _search(code, written)) is not None:
+                    return delta.name, at
+        for code in (entry.body,) if entry.body is not None else ():
+            if (at := _search(code, written)) is not None:
+                return None, at
+        for delta in _all_deltas(entry.deltas):
+            if delta.name == fence:
+                return delta.name, delta.where
+        return None, entry.where
+
+    def _in_part(self, line: str) -> Position | None:
+        for path, text in self.parts.items():
+            for number, other in enumerate(text.split("\n"), 1):
+                if other == line:
+                    return Position(path, number, len(line) - len(line.lstrip()) + 1)
+        return None
+
+
+def _fence(lines: Sequence[str]) -> str | None:
+    """The delta whose fence is open at the end of some lines."""
+    for line in reversed(lines):
+        found = re.search(r"PATCH (START|END): (.*?)(?: \(\d+/\d+\))?$", line)
+        if found:
+            return found[2] if found[1] == "START" else None
+    return None
+
+
+def _all_deltas(deltas: Sequence[Delta]) -> Iterator[Delta]:
+    for delta in deltas:
+        yield delta
+        yield from _all_deltas(delta.deltas)
+
+
+def codes(value: object) -> Iterator[Code]:
+    """Every piece of text with a place in a model."""
+    if isinstance(value, Code):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from codes(inner)
+    elif isinstance(value, (tuple, list)):
+        for inner in value:
+            yield from codes(inner)
+    elif hasattr(value, "model_fields_set"):
+        for name in type(value).model_fields:  # type: ignore[attr-defined]
+            if name != "where":
+                yield from codes(getattr(value, name))
+
+
+def _search(code: Code, written: str) -> Position | None:
+    found = re.search(rf"(?<![\w.]){re.escape(written)}(?!\w)", code.text)
+    if found is None:
+        return None
+    before = code.text[: found.start()]
+    return code.at(before.count("\n") + 1, found.start() - (before.rfind("\n") + 1) + 1)

@@ -1,0 +1,133 @@
+"""References of all modules of a run: judged against the pins, and put into what the lock keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from afd_patchkit.assemble.module import module_name
+from afd_patchkit.assemble.result import ModuleResult
+from afd_patchkit.assemble.workspace import Workspace, import_packages
+from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.model import Manifest
+from afd_patchkit.project import Project
+from afd_patchkit.references.judge import Judgement, Places, judge
+from afd_patchkit.references.texts import Catalogue, OwnText
+from afd_patchkit.references.world import Counts, World
+from afd_patchkit.run.compare import module_path
+from afd_patchkit.source.text import SourceFile
+from afd_patchkit.upstream.base import Upstream
+
+UpstreamOf = Callable[[str], Upstream | None]
+
+
+def judged_packages(workspace: Workspace, manifests: Iterable[Manifest], sources: Iterable[str]) -> UpstreamOf:
+    """Gives the target of an import package: of pins that entries come from, and of those that the user names a source of.
+
+    Others are not judged, so that a lock says the same wherever it is made.
+    """
+    pins = workspace.pins.pins
+    used = {pin for m in manifests for e, _ in m.all_entries() if e.kind != "owned" and (pin := e.pin or m.pin) is not None}
+    named = {source.partition("@")[0] for source in sources}
+    distributions = {pins[name].distribution for name in used | named if name in pins}
+    targets = {
+        package: name
+        for name, pin in pins.items()
+        if pin.role == "target" and pin.distribution in distributions
+        for package in import_packages(pin)
+    }
+    found: dict[str, Upstream | None] = {}
+
+    def upstream_of(package: str) -> Upstream | None:
+        if package in targets and package not in found:
+            found[package] = None
+            try:
+                upstream = workspace.upstream(targets[package])
+                upstream.modules()
+                found[package] = upstream
+            except PatchkitError:
+                pass  # an entry that needs it has said so
+        return found.get(package)
+
+    return upstream_of
+
+
+def judged(
+    project: Project,
+    workspace: Workspace,
+    manifests: Sequence[Manifest],
+    results: Sequence[ModuleResult],
+    sources: Iterable[str],
+) -> tuple[list[ModuleResult], Counts]:
+    """The results with findings about their references, and with these in what the lock keeps; and how much could be told.
+
+    Args:
+        project: the project.
+        workspace: the upstreams.
+        manifests: all manifests of the project.
+        results: what was generated now.
+        sources: pins that the user names a source of.
+    """
+    total = Counts()
+    if not any(r.own for r in results):
+        return list(results), total
+    texts = own_texts(project, manifests, [r.own for r in results if r.own is not None])
+    gone = frozenset(module_name(project.package, r.module) for r in results if r.wholly_retired)
+    catalogue = Catalogue.of(manifests, partial(module_name, project.package))
+    upstream_of = judged_packages(workspace, manifests, sources)
+    described = {m.module: m for m in manifests}
+    out: list[ModuleResult] = []
+    for result in results:
+        if result.own is None:
+            out.append(result)
+            continue
+        world = World(result.own.module, texts, upstream_of, project.package, catalogue, gone)
+        judgement = judge(world, places_of(project, described[result.module], result.lock.get("parts", ())))
+        for name in ("resolved", "bound", "outside", "unknown"):
+            setattr(total, name, getattr(total, name) + getattr(judgement.counts, name))
+        out.append(_with(result, judgement, world.trees.seen))
+    return out, total
+
+
+def own_texts(project: Project, manifests: Sequence[Manifest], texts: Iterable[OwnText]) -> dict[str, OwnText]:
+    """All modules of ours: those that were generated now, the others as they lie on the disk."""
+    found = {text.module: text for text in texts}
+    for manifest in manifests:
+        name = module_name(project.package, manifest.module)
+        if name not in found:
+            try:
+                text = module_path(project, manifest.module).read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue
+            found[name] = OwnText(name, text, (), (), ())
+    return found
+
+
+def places_of(project: Project, manifest: Manifest, parts: Iterable[str]) -> Places:
+    """Where the code of a manifest stands."""
+    texts: dict[str, str] = {}
+    for path in parts:
+        try:
+            texts[path] = (project.root / path).read_text(encoding="utf-8").replace("\r\n", "\n")
+        except (OSError, UnicodeDecodeError):
+            continue
+    return Places(manifest, texts)
+
+
+def _with(result: ModuleResult, judgement: Judgement, seen: Mapping[str, SourceFile]) -> ModuleResult:
+    findings = [item for items in judgement.findings.values() for item in items]
+    entries: dict[str, Any] = {name: dict(record) for name, record in result.lock.get("entries", {}).items()}
+    for ref, recorded in judgement.recorded.items():
+        entries[ref.partition("::")[2]]["references"] = dict(sorted(recorded.found.items()))
+    files = {pin: dict(paths) for pin, paths in result.files.items()}
+    for file in seen.values():
+        files.setdefault(file.pin, {})[file.path] = (file.raw_sha256, file.sha256)
+    return replace(
+        result,
+        lock={**result.lock, "entries": entries},
+        files=files,
+        findings=(*result.findings, *findings),
+        failed=result.failed or bool(findings),
+    )

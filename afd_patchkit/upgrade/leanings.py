@@ -1,0 +1,182 @@
+"""What our own code refers to, on the new upstream: gone, called wrongly, or another contract than before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from afd_patchkit.assemble.module import module_name
+from afd_patchkit.assemble.workspace import Workspace
+from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.model import Manifest
+from afd_patchkit.project import Project
+from afd_patchkit.references.contract import changes
+from afd_patchkit.references.judge import Places, gone, missing_imports
+from afd_patchkit.references.successors import successors
+from afd_patchkit.references.texts import Catalogue, OwnText
+from afd_patchkit.references.things import Missing
+from afd_patchkit.references.world import Leaning, World
+from afd_patchkit.run.references import judged_packages, places_of
+
+_CODES = {"PK330": "PK534", "PK331": "PK533"}
+"""What an error at the pin is called when an upgrade brings it."""
+
+
+@dataclass(frozen=True)
+class Leant:
+    """One reference, what it is judged in, where its code stands, and whether it works there."""
+
+    leaning: Leaning
+    world: World
+    places: Places
+    works: bool
+
+
+@dataclass
+class Leanings:
+    """The references of all modules on one side.
+
+    Attributes:
+        found: by entry.
+        problems: by entry, what does not work there; "" for imports that no entry uses.
+    """
+
+    found: dict[str, list[Leant]] = field(default_factory=dict)
+    problems: dict[str, list[Finding]] = field(default_factory=dict)
+
+
+def leanings(
+    project: Project,
+    workspace: Workspace,
+    manifests: Sequence[Manifest],
+    drafts: Mapping[str, tuple[OwnText, Sequence[str]]],
+    retired: Iterable[str],
+    sources: Iterable[str],
+) -> Leanings:
+    """The references of the modules of one side.
+
+    Args:
+        project: the project.
+        workspace: the upstreams of the side.
+        manifests: all manifests.
+        drafts: by path of a module, its text as far as it could be generated, and the paths of its parts.
+        retired: dotted names of modules that the side makes superfluous.
+        sources: pins that the user names a source of.
+    """
+    out = Leanings()
+    texts = {text.module: text for text, _ in drafts.values()}
+    catalogue = Catalogue.of(manifests, partial(module_name, project.package))
+    upstream_of = judged_packages(workspace, manifests, sources)
+    superfluous = frozenset(retired)
+    for manifest in manifests:
+        if manifest.module not in drafts:
+            continue
+        text, parts = drafts[manifest.module]
+        world = World(text.module, texts, upstream_of, project.package, catalogue, superfluous)
+        places = places_of(project, manifest, parts)
+        for bound, item in missing_imports(world, places):
+            for ref in _users(text, bound) or [""]:
+                _say(out, ref, replace(item, entry=ref or None))
+        for leaning in world.leanings():
+            problem = gone(world, leaning, places)
+            out.found.setdefault(leaning.piece.ref, []).append(Leant(leaning, world, places, problem is None))
+            if problem is not None:
+                _say(out, leaning.piece.ref, problem)
+    return out
+
+
+def _say(out: Leanings, ref: str, item: Finding) -> None:
+    known = out.problems.setdefault(ref, [])
+    placed = replace(item, code=_CODES.get(item.code, item.code))
+    if placed not in known:
+        known.append(placed)
+
+
+def _users(text: OwnText, bound: str) -> list[str]:
+    """The entries in whose text a name stands."""
+    data = text.text.encode()
+    ends = [piece.start for piece in text.pieces[1:]] + [len(data)]
+    word = re.compile(rb"\b" + re.escape(bound.encode()) + rb"\b")
+    return [piece.ref for piece, end in zip(text.pieces, ends, strict=True) if word.search(data, piece.start, end)]
+
+
+def new_problems(here: Leanings, base: Leanings | None, locked: Mapping[str, Any], ref: str) -> tuple[Finding, ...]:
+    """What does not work on the new upstream and did at the base, with likely successors.
+
+    Args:
+        here: the new side.
+        base: the old one; None when its text is not at hand.
+        locked: the references of the entry as the lock has them.
+        ref: the entry.
+    """
+    before = {_said(f) for f in base.problems.get(ref, ())} if base is not None else set()
+    out = []
+    for item in here.problems.get(ref, ()):
+        if _said(item) not in before:
+            near = _successors(here, ref, item, {**locked, **_contracts(base, ref)})
+            details = dict.fromkeys((*(f"likely successor: {n}" for n in near), *item.details))
+            out.append(replace(item, details=tuple(details)))
+    return tuple(out)
+
+
+def _said(item: Finding) -> tuple[str, str]:
+    return item.code, item.message
+
+
+def _successors(here: Leanings, ref: str, item: Finding, known: Mapping[str, Any]) -> list[str]:
+    """Definitions of the new tree that are what the missing one was, but for the name."""
+    for one in here.found.get(ref, ()):
+        thing = one.leaning.reference.thing
+        old = known.get(one.leaning.reference.key)
+        if isinstance(thing, Missing) and old is not None and f"`{thing.name}`" in item.message:
+            return successors(one.world, old["contract"])
+    return []
+
+
+def _contracts(base: Leanings | None, ref: str) -> dict[str, Any]:
+    """The references of an entry at the base, as the lock would have them."""
+    out: dict[str, Any] = {}
+    for one in base.found.get(ref, ()) if base is not None else ():
+        thing = one.leaning.reference.thing
+        made = one.world.contract(thing)
+        if made is not None and one.leaning.ours and one.world.follows_upstream(thing):
+            out[one.leaning.reference.key] = {"contract": made.data, "text": made.text}
+    return out
+
+
+def changed_contracts(here: Leanings, base: Leanings | None, locked: Mapping[str, Any], ref: str) -> tuple[Finding, ...]:
+    """Reviews: what an entry's own code relies on has another contract now.
+
+    The arguments are those of `new_problems`.
+    """
+    known = {**locked, **_contracts(base, ref)}
+    said: dict[str, Finding] = {}
+    for one in here.found.get(ref, ()):
+        reference = one.leaning.reference
+        old = known.get(reference.key)
+        made = one.world.contract(reference.thing)
+        if old is None or made is None or not (one.works and one.leaning.ours and one.world.follows_upstream(reference.thing)):
+            continue
+        words = changes(old["contract"], made.data, [reference.used])
+        if not words:
+            continue
+        delta, at = one.places.of(one.leaning)
+        earlier = said.get(reference.key)
+        if earlier is not None:
+            words = [w for w in words if w not in earlier.message]
+            if words:
+                said[reference.key] = replace(earlier, message=f"{earlier.message}; {'; '.join(words)}")
+            continue
+        said[reference.key] = finding(
+            "PK550",
+            f"{reference.key}, which our own code relies on, changed: {'; '.join(words)}",
+            entry=ref,
+            delta=delta,
+            manifest=at,
+            details=(f"was: {old.get('text', 'see the old release; the lock has its digest only')}", f"now: {made.text}"),
+            help="Does our code still mean what it says? Then accept; else change it.",
+        )
+    return tuple(said.values())
