@@ -224,6 +224,11 @@ class Classes:
             found = kept[id(cls.node)] = _facts(cls)
         return found
 
+    def slotted(self, cls: Class) -> bool:
+        """Whether instances have only the attributes that `__slots__` names."""
+        view = self.view(cls)
+        return not view.open and all(slots(one.node) is not None for one in view.order)
+
     def names(self, cls: Class) -> set[str]:
         """Every name that the class or a base that can be read has."""
         found: set[str] = set()
@@ -264,7 +269,7 @@ class Classes:
             given = facts.attributes.get(name)
             if given is None or not (instance or any(method is None for _, method in given)):
                 return None
-            return self._value(cls, name, given, view if given[0][1] is None and view.record else None)
+            return self._value(cls, name, given, view if given and given[0][1] is None and view.record else None)
         functions = [s.node for s in sites if isinstance(s.node, (ast.FunctionDef, ast.AsyncFunctionDef))]
         if functions and len(functions) == len(sites):
             if len(sites) > 1 and len({s.guard for s in sites}) > 1:

@@ -210,6 +210,12 @@ class _Collector:
                 self._add("?", use, Outside("?") if isinstance(base, Outside) else UNKNOWN, node)
             return
         thing = self.inference.attribute(base, name)
+        if use == "set" and isinstance(base, Instance) and self._judged(node, call):
+            # whether it may be set is for the class to say
+            refused = isinstance(thing, Missing) and self.classes.slotted(base.of)
+            if isinstance(thing, Missing) and not refused:
+                self._add(base.of.reference, "set", base.of, node)
+                return
         if self._judged(node, call):
             self._add(_attribute_key(base, name), use, thing, node, call, base, by_annotation=self._annotated(node.value, env))
 

@@ -147,7 +147,8 @@ def _class(cls: Class, classes: Classes) -> Contract:
     if view.record is not None:
         data["fields"] = sorted(n for one in view.order for n in _annotated(one))
     if view.enum:
-        data["members"] = sorted(n for n in classes.facts(cls).sites if not n.startswith("_"))
+        sites = classes.facts(cls).sites
+        data["members"] = sorted(n for n in sites if not n.startswith("_") and sites[n][-1].kind == "assign")
     slotted = slots(cls.node)
     if slotted is not None:
         data["slots"] = sorted(slotted)
@@ -216,7 +217,7 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
             found += _passed_on(old.get("takes", ()), new.get("takes", ())) if word == "base" and "fields" not in new else [_fields(old, new)]
         if word == "all" and old.get("members") != new.get("members"):
             found.append("its members")
-        if word in {"make", "set"} and old.get("slots") != new.get("slots"):
+        if word == "set" and old.get("slots") != new.get("slots"):
             found.append("its slots")
     return list(dict.fromkeys(found))
 

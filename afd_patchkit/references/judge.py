@@ -68,7 +68,7 @@ def _judge_one(world: World, leaning: Leaning, places: Places, out: Judgement) -
     elif isinstance(thing, Unknown):
         out.counts.unknown += 1
     elif isinstance(thing, Missing):
-        if not world.excused(reference) and reference.use != "set":
+        if reference.use == "set" or not world.excused(reference):
             out.say(leaning.piece.ref, _missing(leaning, thing, places))
     elif isinstance(thing, FOUND):
         out.counts.resolved += 1
@@ -146,7 +146,7 @@ def _written(node: ast.AST) -> str:
 def gone(world: World, leaning: Leaning, places: Places) -> Finding | None:
     """What keeps a reference from working on the new upstream: it is gone, or does not fit any more."""
     reference, thing = leaning.reference, leaning.reference.thing
-    if isinstance(thing, Missing) and reference.use != "set" and not world.excused(reference):
+    if isinstance(thing, Missing) and (reference.use == "set" or not world.excused(reference)):
         return _missing(leaning, thing, places)
     if isinstance(thing, FOUND) and reference.shape is not None:
         known, why = fits(thing, reference.shape, world.classes)

@@ -9,7 +9,7 @@ from typing import Any
 
 from afd_patchkit.assemble.module import module_name
 from afd_patchkit.assemble.result import ModuleResult
-from afd_patchkit.assemble.workspace import Workspace, import_packages
+from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
@@ -36,7 +36,7 @@ def judged_packages(workspace: Workspace, manifests: Iterable[Manifest], sources
         package: name
         for name, pin in pins.items()
         if pin.role == "target" and pin.distribution in distributions
-        for package in import_packages(pin)
+        for package in pin.import_packages
     }
     found: dict[str, Upstream | None] = {}
 
