@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from pathlib import Path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Put `text` at `path`, UTF-8 with LF: the file is the old one or the new one, never a part of either.
+    """Put `text` at `path`, UTF-8 with LF, as `replace_file` does.
 
     A link is followed; something that is no regular file (a pipe, `/dev/stdout`) is written to directly.
     """
@@ -19,14 +18,30 @@ def write_atomically(path: Path, text: str) -> None:
         with path.open("wb") as stream:
             stream.write(data)
         return
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    replace_file(path, data)
+
+
+def replace_file(path: Path, data: bytes, *, private: bool = False, durable: bool = True) -> None:
+    """Put `data` at `path`: the file is the old one or the new one, never a part of either.
+
+    Args:
+        path: where; a link there is replaced, not followed. A file that was there hands on its permissions.
+        data: what.
+        private: a new file is for its owner alone, whatever the umask says.
+        durable: wait until the disk has it, so that a power cut cannot leave an empty file.
+
+    Raises:
+        OSError: it cannot be written; it names `path`, and the old file is intact.
+    """
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     try:
-        # 0o666: the umask decides, as for any new file
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(temporary, flags, 0o600 if private else 0o666)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
         with contextlib.suppress(FileNotFoundError):
             os.chmod(temporary, path.stat().st_mode & 0o777)
         os.replace(temporary, path)

@@ -26,7 +26,7 @@ FLOORS = (
     ("patterns", "upstream"),
     ("source", "model", "project"),
     ("findings", "__init__"),
-    ("digests", "files", "version"),
+    ("digests", "files", "git", "version"),
 )
 LEVEL = {room: level for level, rooms in enumerate(reversed(FLOORS)) for room in rooms}
 

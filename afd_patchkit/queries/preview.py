@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import ManifestError, PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.git import GitError, complaint, run_git
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.project import PYPROJECT, SECTION, SETTINGS, Project, load_project, read_settings
 from afd_patchkit.run import lock as locks
@@ -124,22 +125,22 @@ def project_at(project: Project, revision: str) -> Iterator[Project]:
 _HELP = "--base takes a branch, tag or commit of the project's repository; in CI, fetch it first (`fetch-depth: 0`)."
 
 
-def _run(project: Project, *arguments: str, data: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    if shutil.which("git") is None:
-        raise ManifestError(finding("PK098", "git is not installed", help="Install git, or compare without --base."))
-    # replace refs and a caller's variables must not decide what a commit holds
-    theirs = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"}
-    environ = {name: value for name, value in os.environ.items() if name not in theirs}
-    environ |= {"GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
-    command = ["git", "-C", str(project.root), *arguments]
-    return subprocess.run(command, input=data, capture_output=True, check=False, env=environ)
+# a caller's variables must not decide which repository it is, nor what a commit holds
+_THEIRS = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"}
 
 
-def _git(project: Project, *arguments: str, data: bytes | None = None) -> bytes:
+def _run(project: Project, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    try:
+        return run_git(arguments, project.root, stdin=data, kept=lambda name: name not in _THEIRS)
+    except GitError as error:
+        raise ManifestError(finding("PK098", str(error), help="Install git, or compare without --base.")) from error
+
+
+def _git(project: Project, *arguments: str, data: bytes = b"") -> bytes:
     done = _run(project, *arguments, data=data)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0]
-        raise ManifestError(finding("PK098", f"git {arguments[0]} failed: {said or done.returncode}", help=_HELP))
+        said = next(iter(complaint(done)), done.returncode)
+        raise ManifestError(finding("PK098", f"git {arguments[0]} failed: {said}", help=_HELP))
     return done.stdout
 
 

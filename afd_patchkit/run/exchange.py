@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from afd_patchkit.digests import sha256
+from afd_patchkit.files import replace_file
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Position, finding
 
@@ -91,11 +92,7 @@ def _link(source: str, target: str) -> str:
 
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)  # it may be a link to the old state's file
-    with open(path, "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
+    replace_file(path, data)  # a new file: what is there may be a link to the old state's
 
 
 def _remove(root: Path, path: Path) -> None:

@@ -12,7 +12,7 @@ from afd_patchkit.upgrade import accepted
 from afd_patchkit.upgrade.accepted import Acceptance
 from afd_patchkit.upgrade.plan import last_run
 from afd_patchkit.upgrade.upgrader import Upgrader
-from afd_patchkit.upgrade.write import recover, replace_file
+from afd_patchkit.upgrade.write import put, recover
 from afd_patchkit.upstream.options import SourceOptions
 
 
@@ -73,7 +73,7 @@ def accept(
         known = accepted.load(project)
         replaced = {(a.entry, a.delta, a.code, a.pin, a.base, a.new) for a in made}
         kept = [a for a in known if (a.entry, a.delta, a.code, a.pin, a.base, a.new) not in replaced]
-        replace_file(accepted.path_of(project), accepted.dumps([*kept, *made]))
+        put(accepted.path_of(project), accepted.dumps([*kept, *made]))
     except PatchkitError as error:
         return Accepted(file=file, findings=error.findings)
     return Accepted(tuple(made), file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from afd_patchkit.digests import short
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import finding
+from afd_patchkit.git import GitError, complaint, run_git
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,14 @@ def merge(ours: str, base: str, theirs: str) -> Merged:
     with tempfile.TemporaryDirectory(prefix="afd-patchkit-") as folder:
         for name, text in (("generated", ours), ("base", base), ("new", theirs)):
             (Path(folder) / name).write_bytes(text.encode())
-        arguments = ["git", "merge-file", "-p", "--diff3", "-L", "generated", "-L", "base", "-L", "new"]
+        arguments = ["merge-file", "-p", "--diff3", "-L", "generated", "-L", "base", "-L", "new", "generated", "base", "new"]
         try:
-            done = subprocess.run(
-                [*arguments, "generated", "base", "new"], cwd=folder, env=_environment(), capture_output=True, check=False
-            )
-        except OSError as error:
-            raise _failed(f"git cannot be run: {error.strerror or error}") from error
+            done = run_git(arguments, folder, more={"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull})
+        except GitError as error:
+            raise _failed(str(error)) from error
     if not 0 <= done.returncode < 128:
-        raise _failed(f"git merge-file failed: {done.stderr.decode('utf-8', 'replace').strip()}")
+        raise _failed(f"git merge-file failed: {' / '.join(complaint(done))}")
     return Merged(done.stdout.decode(), done.returncode == 0)
-
-
-def _environment() -> dict[str, str]:
-    """No configuration of the user or the machine, no repository around: the same merge everywhere."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    return {**kept, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C"}
 
 
 def _failed(message: str) -> UpstreamError:

@@ -7,7 +7,6 @@ exchange leaves the old state. Behind it, the journal is worked off; whoever com
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.digests import sha256
+from afd_patchkit.files import replace_file
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position, Severity, finding
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
@@ -160,24 +160,20 @@ def finish(project: Project) -> bool:
             )
         todo.append((place, data))
     for place, data in todo:
-        replace_file(place, data)
+        put(place, data)
     path.unlink()
     return True
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file in one step."""
-    beside = path.with_name(f".{path.name}.new")
+def put(path: Path, data: bytes) -> None:
+    """Write an input file in one step.
+
+    Raises:
+        PatchkitError: it cannot be written (PK111).
+    """
     try:
-        with open(beside, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if path.exists():
-            os.chmod(beside, path.stat().st_mode)
-        os.replace(beside, path)
+        replace_file(path, data)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise PatchkitError(
             finding("PK111", f"{path.name} cannot be written: {error.strerror or error}", manifest=Position(str(path)),
                     help="Mend the permissions or free the disk, and run it again: it goes on where it stopped.")

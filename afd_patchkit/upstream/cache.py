@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.digests import sha256
+from afd_patchkit.files import replace_file
 
 FORMAT = "v1"
 _STALE = 24 * 3600.0
@@ -157,22 +158,12 @@ class Store:
     def _write(self, path: str, data: bytes) -> None:
         if not self._writable:
             return
-        import tempfile
-
-        folder = os.path.dirname(path)
-        temporary = None
         try:
-            os.makedirs(folder, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=folder, prefix=".tmp-")
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            replace_file(Path(path), data, private=True, durable=False)
         except OSError:
             # A read-only or full cache costs speed, never the run. (Losing a race for the same content is no failure.)
             self._writable = os.path.exists(path)
-            if temporary is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
 
     @staticmethod
     def _drop(path: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import tempfile
 import weakref
 from collections.abc import Collection, Iterable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.git import GitError, complaint, run_git
 from afd_patchkit.upstream.archives import safe_name
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.cache import matches
@@ -252,37 +252,24 @@ class Repository:
 
     def _run(self, *arguments: str, stdin: str = "", lazy: bool = True) -> bytes:
         try:
-            done = subprocess.run(
-                ["git", "--no-pager", *arguments],
-                cwd=self.folder,
-                env=self._environment(lazy),
-                input=stdin.encode(),
-                capture_output=True,
+            done = run_git(
+                arguments,
+                self.folder,
+                stdin=stdin.encode(),
+                kept=_is_kept,
+                more=self._environment(lazy),
                 timeout=_PATIENCE,
-                check=False,
             )
-        except FileNotFoundError:
-            raise Unavailable("git", "there is no git command") from None
-        except subprocess.TimeoutExpired:
-            raise Unavailable("git", f"git {arguments[0]} did not end within {_PATIENCE:g} s") from None
-        except OSError as error:
-            raise Unavailable("git", f"git cannot be run: {error.strerror or error}") from None
+        except GitError as error:
+            raise Unavailable("git", str(error)) from None
         if done.returncode:
-            text = done.stderr.decode("utf-8", "replace").replace(self._url, _plain(self._url))
-            lines = [_URL_USER.sub(r"\1", line) for line in text.strip().splitlines() if line.strip()]
+            lines = [_URL_USER.sub(r"\1", line.replace(self._url, _plain(self._url))) for line in complaint(done)]
             verb = next(word for word in arguments if word.isalpha() or word in {"ls-tree", "cat-file"})
             raise Unavailable("git", f"git {verb} failed: {' / '.join(lines[-3:]) or done.returncode}")
         return done.stdout
 
     def _environment(self, lazy: bool) -> dict[str, str]:
-        """The user's environment without what would point git elsewhere, run hooks, or ask questions."""
-        env = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith("GIT_")
-            or key in _KEPT
-            or key.startswith(("GIT_SSL", "GIT_TRACE", "GIT_HTTP", "GIT_PROXY"))
-        }
+        """What keeps git from running hooks and from asking questions."""
         config = {
             "protocol.version": "2",  # any object may be asked for by its id
             "core.hooksPath": os.devnull,
@@ -303,18 +290,16 @@ class Repository:
                 "remote.origin.promisor": "true",
                 "remote.origin.partialclonefilter": "blob:none",
             }
-        env.update(
-            GIT_DIR=str(self.folder),
-            GIT_TERMINAL_PROMPT="0",
-            GIT_CONFIG_NOSYSTEM="1",
-            GIT_ALLOW_PROTOCOL="file:git:http:https:ssh",
-            GIT_NO_REPLACE_OBJECTS="1",
-            GIT_OPTIONAL_LOCKS="0",
-            GIT_CONFIG_COUNT=str(len(config)),
-            GCM_INTERACTIVE="never",
-            LC_ALL="C",
-        )
-        env.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
+        env = {
+            "GIT_DIR": str(self.folder),
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_CONFIG_COUNT": str(len(config)),
+            "GCM_INTERACTIVE": "never",
+            "GIT_SSH_COMMAND": os.environ.get("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
+        }
         if not lazy:
             env["GIT_NO_LAZY_FETCH"] = "1"
         for number, (key, value) in enumerate(config.items()):
@@ -323,9 +308,15 @@ class Repository:
 
 
 _KEPT = {"GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_ASKPASS"}
+_KEPT_TOO = ("GIT_SSL", "GIT_TRACE", "GIT_HTTP", "GIT_PROXY")
 _SOUND_URL = re.compile(r"(?!-)(?:(?:https?|ssh|git|file)://\S+|[\w.-]+@[\w.-]+:\S+|(?:[A-Za-z]:)?/[^\0\n]*)\Z")
 _URL_USER = re.compile(r"(\w+://)[^/@\s]+@")
 
 
 def _plain(url: str) -> str:
     return redact(url) if "://" in url else url
+
+
+def _is_kept(name: str) -> bool:
+    """Whether git may see a variable of the user's: how to reach a server, not where a repository is."""
+    return name in _KEPT or name.startswith(_KEPT_TOO)

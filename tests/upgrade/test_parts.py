@@ -14,7 +14,6 @@ from afd_patchkit.findings.errors import PatchkitError, UpstreamError
 from afd_patchkit.findings.finding import Position
 from afd_patchkit.source.locate import Symbol, find_symbol
 from afd_patchkit.source.text import load_source
-from afd_patchkit.upgrade import merge as merging
 from afd_patchkit.upgrade.align import align
 from afd_patchkit.upgrade.merge import as_text, line_digests, merge, normal, placed, private_marker
 from afd_patchkit.upgrade.sides import LineDiff
@@ -54,7 +53,6 @@ def test_the_users_git_configuration_does_not_matter(tmp_path: Path, monkeypatch
 
 
 def test_no_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(merging, "_environment", lambda: {"PATH": str(tmp_path)})
     monkeypatch.setitem(os.environ, "PATH", str(tmp_path))
     with pytest.raises(UpstreamError) as error:
         merge("ours\n", "old\n", "theirs\n")
