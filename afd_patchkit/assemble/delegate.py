@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from afd_patchkit.delta.apply import Applied, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, indent_code
@@ -19,10 +20,18 @@ ORIGINAL = "__original__"
 _DESCRIPTORS = ("staticmethod", "classmethod", "property")
 
 
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Upstream bytes that a delegate has text of its own for; the text stands at upstream's indentation."""
+
+    span: Span
+    text: str
+
+
 def delegate_text(
     entry: Entry, symbol: Symbol, group: str | None, ref: str, marker: str
-) -> tuple[Buffer, Applied, tuple[ImportNeed, ...]]:
-    """The delegate's text, dedented; its header deltas as applied; and what its call of the original needs.
+) -> tuple[Buffer, Applied, tuple[ImportNeed, ...], tuple[Own, ...]]:
+    """The delegate's text, dedented; its header deltas as applied; what its call of the original needs; what is its own.
 
     `__original__` in the body is the original; `__original__(...)`, with a literal `...`, forwards all parameters by
     name.
@@ -40,10 +49,11 @@ def delegate_text(
     applied = apply_deltas(symbol, entry.deltas, entry=ref, marker=marker)
     original, needs = _original(entry, symbol, node, group)
     body = _body(entry.body, original, node, bound=bool(symbol.classes))
-    return _with_body(applied.buffer, body), applied, needs
+    text, own = _with_body(applied.buffer, body, symbol)
+    return text, applied, needs, own
 
 
-def _with_body(buffer: Buffer, body: str) -> Buffer:
+def _with_body(buffer: Buffer, body: str, symbol: Symbol) -> tuple[Buffer, tuple[Own, ...]]:
     """The header of `buffer` around `body`; of upstream's decorators only those that make a descriptor stay."""
     text = buffer.text
     plain = Text(text.encode())
@@ -54,12 +64,40 @@ def _with_body(buffer: Buffer, body: str) -> Buffer:
     header = significant(tokens(plain, node.lineno, max(node.lineno, plain.line_of(start))))
     limit = plain.node_span(first).start
     colon = [t.span.end for t in header if t.text == ":" and t.span.end <= limit][-1]
-    changes = [(len(plain.data[:colon].decode()), len(text), "\n" + indent_code(body, "    ") + "\n", "owned")]
+    at = len(plain.data[:colon].decode())
+    changes = [(at, len(text), "\n" + _open_fences(buffer, at) + indent_code(body, "    ") + "\n", "owned")]
+    placed = "\n" + indent_code(body, symbol.indent + "    ") + "\n"
+    own = [Own(Span(_upstream_offset(buffer, at - 1) + 1, symbol.spans[-1].end), placed)]
     for decorator in node.decorator_list:
         if dotted(decorator) not in _DESCRIPTORS and _is_upstreams(buffer, plain, decorator):
             lines = plain.line_span(decorator.lineno, decorator.end_lineno or decorator.lineno)
-            changes.append((len(plain.data[: lines.start].decode()), len(plain.data[: lines.end].decode()), "", "owned"))
-    return buffer.replace(sorted(changes))
+            begin, end = (len(plain.data[:offset].decode()) for offset in (lines.start, lines.end))
+            changes.append((begin, end, "", "owned"))
+            inside = _upstream_offset(buffer, len(plain.data[: plain.node_span(decorator).start].decode()))
+            sign = symbol.file.data.rindex(b"@", 0, inside)  # what a delta puts before the decorator stands before it
+            own.append(Own(Span(sign, _upstream_offset(buffer, end - 1)), ""))
+    return buffer.replace(sorted(changes)), tuple(own)
+
+
+def _open_fences(buffer: Buffer, at: int) -> str:
+    """The end lines of fences that stand open at character `at`: they stood below the header."""
+    opened: list[str] = []
+    for start, run in buffer.positioned():
+        if start < at and run.label == "fence":
+            for line in run.text.splitlines():
+                if " START: " in line:
+                    opened.append(line.replace(" START: ", " END: ", 1))
+                elif opened:
+                    opened.pop()
+    return "".join(line + "\n" for line in reversed(opened))
+
+
+def _upstream_offset(buffer: Buffer, at: int) -> int:
+    """The offset in the upstream file of character `at`, which is verbatim."""
+    for start, run in buffer.positioned():
+        if run.file is not None and start <= at < start + len(run.text):
+            return run.part(at - start, len(run.text)).start
+    raise AssertionError("the character is not upstream's")
 
 
 def _is_upstreams(buffer: Buffer, plain: Text, node: ast.expr) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from afd_patchkit.assemble.comments import entry_header
+from afd_patchkit.assemble.delegate import Own
 from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
@@ -62,7 +63,8 @@ class GeneratedEntry:
         symbol: the pristine symbol; None for owned code.
         applied: deltas as applied; None for owned code.
         plan: what its names needed.
-        name_spans: upstream bytes that declared name edits replaced.
+        renamed: what declared name edits replaced, in upstream's text and in that of deltas.
+        own: what a delegate has of its own.
         header: comment lines above it.
         body: its text without the header, indented for its place.
         findings: what does not stop generation.
@@ -76,10 +78,30 @@ class GeneratedEntry:
     plan: NamePlan | None
     header: tuple[str, ...]
     body: Buffer
-    name_spans: tuple[Span, ...] = ()
+    renamed: tuple[NameChange, ...] = ()
+    own: tuple[Own, ...] = ()
     signature_note: str | None = None
     findings: tuple[Finding, ...] = ()
     watched: tuple[Symbol, ...] = field(default=())
+
+    @property
+    def name_spans(self) -> tuple[Span, ...]:
+        """Upstream bytes that declared name edits replaced."""
+        return spans_of(self.renamed)
+
+
+@dataclass(frozen=True, slots=True)
+class NameChange:
+    """One declared name edit: `old` became `new`; `spans` are upstream's bytes of `old`, none in the text of a delta."""
+
+    old: str
+    new: str
+    spans: tuple[Span, ...]
+
+
+def spans_of(changes: Sequence[NameChange]) -> tuple[Span, ...]:
+    """Upstream bytes that were changed."""
+    return tuple(span for change in changes for span in change.spans)
 
 
 def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstream, setting: Setting) -> GeneratedEntry:
@@ -94,11 +116,11 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
     body, renamed = rename(applied.buffer, symbol.name, name, symbol.file) if name != symbol.name else (applied.buffer, [])
     plan = resolve(entry, symbol, body, applied.rebind, source, target, setting, name)
     before = Text(body.text.encode())
-    body, spans = edit_names(body, plan, symbol.file)
-    spans += renamed
+    body, changes = edit_names(body, plan, symbol.file)
+    changes += renamed
     note = signature_note(symbol, body, plan.rebindings)
     body = put_in_place(body, "    " if setting.group else "", symbol)
-    check_entry(symbol, applied.edits, spans, body, setting.marker)
+    check_entry(symbol, applied.edits, spans_of(changes), body, setting.marker)
     header = entry_header(
         entry,
         source=f"{symbol.file.path}, {symbol.qualname}; {setting.pin_text}",
@@ -111,7 +133,7 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
     )
     findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in (*applied.findings, *plan.findings))
     return GeneratedEntry(
-        entry, setting.entry, name, symbol, applied, plan, tuple(header), body, tuple(spans), note, findings
+        entry, setting.entry, name, symbol, applied, plan, tuple(header), body, tuple(changes), (), note, findings
     )
 
 
@@ -149,8 +171,8 @@ def resolve(
     return resolve_names(Text(body.text.encode()), context)
 
 
-def edit_names(body: Buffer, plan: NamePlan, file: SourceFile) -> tuple[Buffer, list[Span]]:
-    """Apply the name edits; the second result is the upstream bytes they replaced."""
+def edit_names(body: Buffer, plan: NamePlan, file: SourceFile) -> tuple[Buffer, list[NameChange]]:
+    """Apply the name edits; the second result is what they replaced."""
     data = body.text.encode()
     changes = []
     for edit in plan.edits:
@@ -160,24 +182,28 @@ def edit_names(body: Buffer, plan: NamePlan, file: SourceFile) -> tuple[Buffer, 
     return _changed(body, changes, file)
 
 
-def _changed(body: Buffer, changes: Sequence[tuple[int, int, str, str]], file: SourceFile) -> tuple[Buffer, list[Span]]:
-    """Replace character ranges; the second result is the upstream bytes they covered."""
+def _changed(
+    body: Buffer, changes: Sequence[tuple[int, int, str, str]], file: SourceFile
+) -> tuple[Buffer, list[NameChange]]:
+    """Replace character ranges; the second result is what they held."""
     if not changes:
         return body, []
-    spans: list[Span] = []
+    text = body.text
+    spans: list[list[Span]] = [[] for _ in changes]
     for at, run in body.positioned():
         if run.file is not file:
             continue
-        for start, end, _, _ in changes:
+        for number, (start, end, _, _) in enumerate(changes):
             first, last = max(start, at), min(end, at + len(run.text))
             if first < last:
                 part = run.part(first - at, last - at)
-                spans.append(Span(part.start, part.start + len(part.text.encode())))
-    return body.replace(changes), spans
+                spans[number].append(Span(part.start, part.start + len(part.text.encode())))
+    found = [NameChange(text[s:e], new, tuple(held)) for (s, e, new, _), held in zip(changes, spans, strict=True)]
+    return body.replace(changes), found
 
 
-def rename(body: Buffer, old: str, new: str, file: SourceFile) -> tuple[Buffer, list[Span]]:
-    """Give the definition another name (its own accessors' decorators too); with the upstream bytes that changed."""
+def rename(body: Buffer, old: str, new: str, file: SourceFile) -> tuple[Buffer, list[NameChange]]:
+    """Give the definition another name (its own accessors' decorators too); with what changed."""
     text = body.text
     tree = ast.parse(text)
     plain = Text(text.encode())

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from afd_patchkit.assemble.claimed import claims_of, disagreed
 from afd_patchkit.assemble.comments import entry_header, file_header
 from afd_patchkit.assemble.delegate import delegate_text
 from afd_patchkit.assemble.entry import (
     GeneratedEntry,
+    NameChange,
     Setting,
     edit_names,
     generate_copy,
@@ -30,7 +32,7 @@ from afd_patchkit.assemble.product import Product, product_of
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitError
-from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.findings.finding import Finding, Position, Severity, finding
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
 from afd_patchkit.names.model import ImportNeed, NamePlan
@@ -38,7 +40,7 @@ from afd_patchkit.names.scopes import free_occurrences
 from afd_patchkit.references.texts import OwnText
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.source.stdlib import BUILTINS
-from afd_patchkit.source.text import Span, Text
+from afd_patchkit.source.text import Text
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,12 @@ class ModuleMaker:
         self.some_retired = False
         self.parts: dict[str, Part] = {}
 
-    def make(self, memo: Memo | None = None) -> GeneratedModule:
+    def make(self, memo: Memo | None = None, *, prove: bool = False) -> GeneratedModule:
         """Generate the module.
 
         Args:
             memo: entries that need not be generated again.
+            prove: also prove what was generated now in a second way; with nothing kept in `memo`, that is every entry.
 
         Raises:
             PatchkitError: with the findings of all its entries.
@@ -140,7 +143,28 @@ class ModuleMaker:
         if problems:
             worst = max(errors, key=lambda e: e.exit_code, default=DeltaError(*problems))
             raise type(worst)(*problems)
-        return self.assembled(attempts, retired)
+        made = self.assembled(attempts, retired)
+        if not prove:
+            return made
+        findings = self.second_proof(made.text, attempts)
+        if any(found.severity is Severity.ERROR for found in findings):
+            raise DeltaError(*findings)
+        return replace(made, findings=(*made.findings, *findings))
+
+    def second_proof(self, text: str, attempts: Sequence[Attempt]) -> list[Finding]:
+        """What the second proof does not accept in `text`, the module of these entries (PK114), or cannot read (PK664)."""
+        from afd_patchkit.assemble.proof.prove import prove  # libcst takes as long to import as everything else
+
+        generated = [
+            (a.generated, a.group.name if a.group else None, a.product.record)
+            for a in attempts
+            if a.generated is not None and a.product is not None
+        ]
+        places = {a.ref: a.entry.where for a in attempts}
+        return [
+            disagreed(found, module=self.manifest.module, manifest=places.get(found.ref, self.manifest.where))
+            for found in prove(text, list(claims_of(generated, list(self.parts.values()))), self.marker)
+        ]
 
     def attempts(self, memo: Memo | None = None) -> tuple[list[Attempt], list[Retired]]:
         """Generate each live entry on its own; the second result is what the target makes superfluous.
@@ -289,9 +313,9 @@ class ModuleMaker:
     def _delegate(
         self, entry: Entry, symbol: Symbol, setting: Setting, group: ClassGroup | None, pin: str
     ) -> GeneratedEntry:
-        body, applied, needs = delegate_text(entry, symbol, group.name if group else None, setting.entry, self.marker)
+        body, applied, needs, own = delegate_text(entry, symbol, group.name if group else None, setting.entry, self.marker)
         name = entry.name or symbol.name
-        renamed: list[Span] = []
+        renamed: list[NameChange] = []
         if name != symbol.name:
             body, renamed = rename(body, symbol.name, name, symbol.file)
         source = self.workspace.upstream(pin)
@@ -299,7 +323,7 @@ class ModuleMaker:
         inner = Setting(**{**setting.__dict__, "provided": provided})
         plan = resolve(entry, symbol, body, applied.rebind, source, self.workspace.target_of(pin), inner, name)
         plan = NamePlan(**{**plan.__dict__, "imports": (*plan.imports, *needs)})
-        body, spans = edit_names(body, plan, symbol.file)
+        body, changes = edit_names(body, plan, symbol.file)
         note = signature_note(symbol, body, plan.rebindings)
         body = put_in_place(body, "    " if group else "", symbol)
         header = entry_header(
@@ -312,7 +336,7 @@ class ModuleMaker:
         )
         findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in plan.findings)
         return GeneratedEntry(
-            entry, setting.entry, name, symbol, applied, plan, tuple(header), body, (*renamed, *spans), note, findings
+            entry, setting.entry, name, symbol, applied, plan, tuple(header), body, (*renamed, *changes), own, note, findings
         )
 
     def _owned(self, entry: Entry, ref: str) -> GeneratedEntry:

@@ -37,7 +37,8 @@ def generate_modules(
         workspace: the upstreams.
         manifests: what to generate.
         opener: what opened the upstreams.
-        options: of the run; a full one generates also the entries that an earlier run generated from the same inputs.
+        options: of the run; a full one generates also the entries that an earlier run generated from the same inputs, and
+            proves each in a second way.
     """
     prefetch(workspace, manifests, opener)
     progress = options.progress
@@ -69,7 +70,7 @@ def _results(
     if jobs == 1:
         memo = Memo(opener.options.store, workspace, fresh=full)
         for manifest in manifests:
-            yield make_module(project, workspace, manifest, memo)
+            yield make_module(project, workspace, manifest, memo, prove=full)
         return
     from concurrent.futures import ProcessPoolExecutor  # slow to import, and rarely needed
 
@@ -87,7 +88,7 @@ def _start_worker(project: Project, pins: Pins, options: SourceOptions, lock: Lo
     manifests = {m.path: m for m in load_manifests(project).manifests}
     workspace = Workspace(pins, Opener(options, lock, pins))
     memo = Memo(options.store, workspace, fresh=full)
-    _worker = lambda path: make_module(project, workspace, manifests[path], memo)  # noqa: E731
+    _worker = lambda path: make_module(project, workspace, manifests[path], memo, prove=full)  # noqa: E731
 
 
 def _work(path: str) -> ModuleResult:
@@ -107,10 +108,12 @@ def maker_of(project: Project, workspace: Workspace, manifest: Manifest) -> Modu
     )
 
 
-def make_module(project: Project, workspace: Workspace, manifest: Manifest, memo: Memo | None = None) -> ModuleResult:
-    """Generate one module; user errors become findings of a failed result."""
+def make_module(
+    project: Project, workspace: Workspace, manifest: Manifest, memo: Memo | None = None, *, prove: bool = False
+) -> ModuleResult:
+    """Generate one module, and prove it in a second way if asked to; user errors become findings of a failed result."""
     try:
-        return record(maker_of(project, workspace, manifest).make(memo))
+        return record(maker_of(project, workspace, manifest).make(memo, prove=prove))
     except PatchkitError as error:
         return ModuleResult(manifest.module, manifest.path, findings=error.findings, failed=True)
 

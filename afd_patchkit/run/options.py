@@ -20,7 +20,7 @@ class RunOptions:
             pinned one modules are written only if no entry needs a person.
         modules: only these (paths below the generated package root, or the ends of such paths).
         sources: where upstreams may come from.
-        full: regenerate also what digests prove unchanged.
+        full: regenerate also what digests prove unchanged, and prove each entry a second time.
         jobs: worker processes; by default one below 400 entries.
         progress: told about modules.
     """

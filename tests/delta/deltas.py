@@ -12,12 +12,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from afd_patchkit.assemble.claimed import kept_parts
+from afd_patchkit.assemble.proof.claims import Claim, Disagreement
+from afd_patchkit.assemble.proof.prove import prove
 from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, apply_deltas
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding
 from afd_patchkit.manifest.load import parse_manifest
 from afd_patchkit.model import Delta, Entry
+from afd_patchkit.run.lock import digest
 from afd_patchkit.source.locate import find_symbol
 from afd_patchkit.source.text import SourceFile, load_source
 
@@ -82,7 +86,27 @@ def apply(
     applied = apply_deltas(found, deltas_of(deltas), entry=ENTRY, marker=MARKER, indent=indent, read=read)
     check_entry(found, applied.edits, (), applied.buffer, MARKER)
     assert undo(applied, indent) == found.data
+    if not indent:
+        found_wrong = disagreements(applied)
+        assert not found_wrong, (found_wrong, applied.buffer.text)
     return applied
+
+
+def disagreements(applied: Applied, text: str | None = None) -> list[Disagreement]:
+    """What the second proof says of the output, or of `text` in its place."""
+    symbol = applied.symbol
+    claim = Claim(
+        ref=ENTRY,
+        name=symbol.name,
+        group=None,
+        qualname=symbol.qualname,
+        path=symbol.file.path,
+        upstream=symbol.file.text,
+        indent=symbol.indent,
+        parts=kept_parts(symbol, applied.edits),
+        edits=frozenset((e.delta, e.span.start, e.span.end, digest(e.emitted.encode())[:16]) for e in applied.edits),
+    )
+    return [d for d in prove(applied.buffer.text if text is None else text, [claim], MARKER) if not d.unread]
 
 
 def check(case: Case) -> None:

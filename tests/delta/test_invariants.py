@@ -27,7 +27,7 @@ from afd_patchkit.patterns.select import Window, compile_pattern, find_all, find
 from afd_patchkit.source.locate import Symbol, definitions, find_symbol
 from afd_patchkit.source.text import SourceFile, Text, load_source
 from afd_patchkit.source.tokens import unsafe_boundaries
-from tests.delta.deltas import ENTRY, MARKER, undo
+from tests.delta.deltas import ENTRY, MARKER, disagreements, undo
 from tests.delta.tree_oracle import Change, Oracle, dump
 
 MODULES = [
@@ -480,6 +480,7 @@ def test_any_deltas_on_any_function(job):
     text = applied.buffer.text
     assert undo(applied) == symbol.data
     check_entry(symbol, applied.edits, (), applied.buffer, MARKER)
+    assert disagreements(applied) == []
     everything = [m for one in deltas for m in one.all()]
     for one in everything:
         assert one.word in text, "an edit is lost"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from afd_patchkit.assemble.module import ModuleMaker
 from afd_patchkit.assemble.workspace import Workspace
-from afd_patchkit.findings.finding import Position
+from afd_patchkit.findings.finding import Finding, Position
 from afd_patchkit.model import ClassGroup, Code, Entry, GroupEntry, Manifest, Pin, Pins
 from afd_patchkit.names.model import NameEdit, NamePlan
 from afd_patchkit.upstream.base import Upstream
@@ -29,12 +29,14 @@ class Made:
         facts: the declared rebindings, for the oracle.
         declared: whether anything is declared, also without a change of the text (a function that calls itself).
         lines: first lines of the upstream definitions it claims to hold, decorators included.
+        second: what the second proof says of it.
     """
 
     text: str
     facts: tuple[Rebinding, ...]
     declared: bool
     lines: tuple[int, ...]
+    second: tuple[Finding, ...] = ()
 
 
 class Engine:
@@ -69,7 +71,8 @@ class Engine:
         nodes = [node for node in one.symbol.nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
         lines = tuple(min([n.lineno, *(d.lineno for d in n.decorator_list)]) for n in nodes)
         facts = tuple(dict.fromkeys(_facts(one.plan, nodes)))
-        return Made(made.text, facts, bool(facts or one.plan.rebindings), lines)
+        second = tuple(maker.second_proof(made.text, [attempt]))
+        return Made(made.text, facts, bool(facts or one.plan.rebindings), lines, second)
 
 
 def _facts(plan: NamePlan, nodes: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterator[Rebinding]:

@@ -41,17 +41,20 @@ class Outcome:
         counts: functions by `verbatim`, `rebound`, `wrong`, `crashed`, or the code of the finding that refused them.
         refusals: code, function, message.
         faults: function and what is wrong with it.
+        once: functions that libcst cannot read, and so cannot prove.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     refusals: list[tuple[str, str, str]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    once: int = 0
 
     def add(self, other: Outcome) -> None:
         """Add another outcome to this one."""
         self.counts += other.counts
         self.refusals += other.refusals
         self.faults += other.faults
+        self.once += other.once
 
 
 class FileSweep:
@@ -119,10 +122,14 @@ class FileSweep:
 
             container = GROUP
         verdict = judge(self.file, claimed, made.text, made.facts, container=container)
+        errors = [f for f in made.second if f.severity is Severity.ERROR]
         if verdict.status == "wrong":
             self._fault("wrong", where, verdict.detail, len(claimed))
+        elif errors:
+            self._fault("wrong", where, " ".join([errors[0].message, *errors[0].details]), len(claimed))
         else:
             self.outcome.counts["rebound" if made.declared else "verbatim"] += len(claimed)
+            self.outcome.once += len(claimed) if made.second else 0
         return branch is not None
 
     def _fault(self, kind: str, where: str, detail: str, count: int) -> None:
@@ -194,6 +201,7 @@ def report(outcome: Outcome, seconds: float, *, verbose: bool) -> int:
         *((f"  {code}", n, page(code).title) for code, n in sorted(refused.items(), key=lambda item: -item[1])),
         ("wrong", outcome.counts["wrong"], ""),
         ("crashed", outcome.counts["crashed"], ""),
+        ("of these unread by libcst", outcome.once, ""),
     ]
     print(f"{'functions':<34} {total:>7,}")
     for label, number, note in rows:
