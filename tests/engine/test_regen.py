@@ -362,7 +362,7 @@ def test_delegate_with_header_deltas(sample: Sample) -> None:
     text = sample.generated("delegates").read_text()
     assert "import functools" not in text
     assert "# Signature: differs from upstream: " in text
-    assert text.count("# ### PATCH START: ") == 2
+    assert text.count("# ### PATCH START: ") == text.count("# ### PATCH END: ") == 2
     module = sample.load("delegates", traced=lambda f: f)
     assert module.Traced(lambda batch: 0).step([1], extra=5)[0] == 5
 
@@ -383,9 +383,9 @@ def test_only_touched_modules_are_generated_again(sample: Sample, monkeypatch) -
     made: list[str] = []
     real = generate.make_module
 
-    def counted(project, workspace, manifest, memo):  # type: ignore[no-untyped-def]
+    def counted(project, workspace, manifest, memo, **options):  # type: ignore[no-untyped-def]
         made.append(manifest.module)
-        return real(project, workspace, manifest, memo)
+        return real(project, workspace, manifest, memo, **options)
 
     monkeypatch.setattr(generate, "make_module", counted)
     sample.edit("manifests/acme_set/one.yaml", "summary: one.", "summary: changed.")
