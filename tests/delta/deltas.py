@@ -21,9 +21,8 @@ from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding
 from afd_patchkit.manifest.load import parse_manifest
 from afd_patchkit.model import Delta, Entry
-from afd_patchkit.run.lock import digest
 from afd_patchkit.source.locate import find_symbol
-from afd_patchkit.source.text import SourceFile, load_source
+from afd_patchkit.source.text import SourceFile, load_source, sha256
 
 ENTRY = "m.py::f"
 MARKER = "### PATCH"
@@ -104,7 +103,7 @@ def disagreements(applied: Applied, text: str | None = None) -> list[Disagreemen
         upstream=symbol.file.text,
         indent=symbol.indent,
         parts=kept_parts(symbol, applied.edits),
-        edits=frozenset((e.delta, e.span.start, e.span.end, digest(e.emitted.encode())[:16]) for e in applied.edits),
+        edits=frozenset((e.delta, e.span.start, e.span.end, sha256(e.emitted.encode())[:16]) for e in applied.edits),
     )
     return [d for d in prove(applied.buffer.text if text is None else text, [claim], MARKER) if not d.unread]
 
