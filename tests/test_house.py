@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-DOCUMENTS = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/releases.md")
+DOCUMENTS = ("SECURITY.md", "CHANGELOG.md", "docs/releases.md")
 _PATH = re.compile(r"`((?:[\w.*-]+/)+(?!\d+`)[\w.*-]*)`")
 """A path in backticks (a number at its end makes it the name of a format)."""
 _ROOTS = ("", "afd_patchkit")
@@ -74,3 +76,59 @@ def test_every_link_between_documents_leads_somewhere(root):
     for path in [*root.glob("*.md"), *(root / "docs").glob("*.md"), *root.glob("examples/*/*.md"), root / "backports/README.md"]:
         for target in re.findall(r"\]\(<?([^)#:>]+)(?:#[^)]*)?>?\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.relative_to(root)} links to {target}"
+
+
+def _functions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Public functions and methods with their qualified names, in public classes too."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from _functions(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not node.name.startswith("_"):
+            yield prefix + node.name, node
+
+
+def unexplained(source: str) -> dict[str, set[str]]:
+    """Public functions with four or more parameters whose docstring leaves some unexplained; commands explain options in their help."""
+    found = {}
+    for name, node in _functions(ast.parse(source).body):
+        given = node.args
+        arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+        parameters = {a.arg for a in arguments if a is not None and a.arg not in ("self", "cls")}
+        if len(parameters) < 4 or any(re.search(r"\b(command|overload)\b", ast.unparse(d)) for d in node.decorator_list):
+            continue
+        section = re.search(r"^Args:\n((?: .*\n|\n)+)", f"{ast.get_docstring(node)}\n", re.MULTILINE)
+        explained = set(re.findall(r"^ {4}(\w+): \S", section[1], re.MULTILINE)) if section else set()
+        if parameters != explained:
+            found[name] = parameters ^ explained
+    return found
+
+
+def test_functions_of_many_parameters_explain_them(root):
+    files = [path for folder in ("afd_patchkit", "tools", "backports") for path in sorted((root / folder).rglob("*.py"))]
+    wrong = {path.relative_to(root).as_posix(): found for path in files if (found := unexplained(path.read_text(encoding="utf-8")))}
+    assert not wrong, f"explain each parameter under `Args:`, and no other: {wrong}"
+
+
+def test_an_unexplained_parameter_is_noticed():
+    source = '''
+class Mill:
+    def grind(self, corn, stones, wind, *, fine=False):
+        """Grind.
+
+        Args:
+            corn: kilograms.
+            stones: upper and lower.
+            fine: twice.
+
+        Returns:
+            wind: no parameter stands here.
+        """
+
+    def clean(self, corn, stones, wind): ...
+
+    @group.command()
+    def sell(self, a, b, c, d): ...
+
+    def _count(self, a, b, c, d): ...
+'''
+    assert unexplained(source) == {"Mill.grind": {"wind"}}

@@ -69,6 +69,12 @@ def steps(python: Path) -> Sequence[tuple[str, Sequence[str], Mapping[str, str]]
 def run(python: Path | str, arguments: Sequence[str], variables: Mapping[str, str], name: str) -> None:
     """Run one step.
 
+    Args:
+        python: the interpreter.
+        arguments: what it is to run.
+        variables: environment variables in addition to ours.
+        name: the step, for messages.
+
     Raises:
         SystemExit: it failed.
     """

@@ -42,7 +42,15 @@ def notices(files: Iterable[SourceFile]) -> list[str]:
 def file_header(
     *, manifest: str, summary: str, module: str, pins: Sequence[str], files: Iterable[SourceFile]
 ) -> list[str]:
-    """The lines above a module's imports."""
+    """The lines above a module's imports.
+
+    Args:
+        manifest: path of the manifest, as it is shown.
+        summary: what the module is; becomes its docstring.
+        module: path below the generated package.
+        pins: one line for each pin that text comes from.
+        files: the upstream files whose licence and copyright lines must stand above.
+    """
     lines = notices(files)
     if lines:
         lines.append("#")
@@ -67,7 +75,18 @@ def entry_header(
     rewritten: Mapping[str, str] | None = None,
     taken: Sequence[str] = (),
 ) -> list[str]:
-    """The comment lines above one entry."""
+    """The comment lines above one entry.
+
+    Args:
+        entry: the entry.
+        source: file, qualified name and pin of the upstream text; None for owned code.
+        signature: how the signature compares with upstream's; None where there is none.
+        rebindings: names that mean something else here than upstream, with what they mean.
+        renamed: upstream's name and the generated one, where they differ.
+        removal: the entry's probes.
+        rewritten: what had to be written out (`super()`, private names), with what stands for it.
+        taken: where text of other symbols was taken from.
+    """
     lines: list[str] = []
     if source:
         lines += wrap("Upstream source", source)

@@ -36,6 +36,13 @@ def delegate_text(
     `__original__` in the body is the original; `__original__(...)`, with a literal `...`, forwards all parameters by
     name.
 
+    Args:
+        entry: the entry, with its `body`.
+        symbol: the upstream function that it stands before.
+        group: the class that it becomes a member of; None at module level.
+        ref: the entry as findings call it.
+        marker: what fences begin with.
+
     Raises:
         ManifestError: the symbol is no function, or `via: super` stands outside a class (PK019).
         DeltaError: a delta does not apply to the header.

@@ -107,6 +107,13 @@ def spans_of(changes: Sequence[NameChange]) -> tuple[Span, ...]:
 def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstream, setting: Setting) -> GeneratedEntry:
     """Generate a `copy` or `backport`.
 
+    Args:
+        entry: the entry.
+        symbol: the upstream definition, of the entry's own pin.
+        source: the upstream that `symbol` comes from: for a backport the donor.
+        target: the upstream that the code must run on.
+        setting: the module around the entry.
+
     Raises:
         DeltaError: deltas do not apply.
         SelfCheckError: a bug of the tool.
@@ -153,7 +160,18 @@ def resolve(
     setting: Setting,
     name: str,
 ) -> NamePlan:
-    """What the names of `body` need."""
+    """What the names of `body` need.
+
+    Args:
+        entry: the entry.
+        symbol: the upstream definition.
+        body: its text with the deltas applied.
+        rebind: names that deltas give another meaning, with the expression.
+        source: the upstream that `symbol` comes from.
+        target: the upstream that the code must run on.
+        setting: the module around the entry.
+        name: the entry's name in the generated module.
+    """
     context = NameContext(
         symbol=symbol,
         placement="class" if setting.group else "module",
@@ -203,7 +221,14 @@ def _changed(
 
 
 def rename(body: Buffer, old: str, new: str, file: SourceFile) -> tuple[Buffer, list[NameChange]]:
-    """Give the definition another name (its own accessors' decorators too); with what changed."""
+    """Give the definition another name (its own accessors' decorators too); with what changed.
+
+    Args:
+        body: the definition's text.
+        old: its upstream name.
+        new: its name in the generated module.
+        file: the upstream file that the bytes are of.
+    """
     text = body.text
     tree = ast.parse(text)
     plain = Text(text.encode())

@@ -140,7 +140,20 @@ def run_engine(
     full: bool,
     jobs: int | None,
 ) -> Report:
-    """Load the project and regenerate or check it, with a progress bar where a person waits."""
+    """Load the project and regenerate or check it, with a progress bar where a person waits.
+
+    Args:
+        session: the command line that is running.
+        check: write nothing, compare.
+        modules: only these; all when empty.
+        vllm: version of the target pin of vllm, if it was given.
+        vllm_ascend: version or commit of that of vllm-ascend, if it was given.
+        pins: what `--pin` gave: name and version or commit.
+        sources: what `--source` gave: pin name and path.
+        offline: use cache and installed distributions only.
+        full: regenerate also what digests prove unchanged.
+        jobs: worker processes; None chooses.
+    """
     from afd_patchkit.api import RunOptions, SourceOptions, regen
     from afd_patchkit.api import check as compare
 

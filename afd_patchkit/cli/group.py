@@ -75,7 +75,16 @@ class LazyGroup(click.Group):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command line and exit with its code."""
+        """Run the command line and exit with its code.
+
+        Args:
+            args: the arguments; None for those of this process.
+            prog_name: name in messages; `afd-patchkit` by default.
+            complete_var: environment variable that asks for shell completion, as click has it.
+            standalone_mode: exit with the code; else return it.
+            windows_expand_args: expand patterns where the shell does not.
+            extra: passed on to click.
+        """
         gc.disable()  # parsed files are many objects without cycles; long loops collect when a part of them is done
         arguments = list(sys.argv[1:] if args is None else args)
         session = Session(arguments=arguments)

@@ -95,7 +95,18 @@ class Builder:
         part: bool = False,
         group: int | None = None,
     ) -> Edit:
-        """Record an edit of `delta`; `indent` is that of the statements it replaces or adds."""
+        """Record an edit of `delta`; `indent` is that of the statements it replaces or adds.
+
+        Args:
+            delta: whose edit it is.
+            span: bytes of the symbol that it replaces; empty for an insertion.
+            pieces: what stands there afterwards.
+            touched: bytes whose meaning the edit depends on, for the lock; `span` by default.
+            order: at one insertion point, smaller ones come first, then manifest order.
+            indent: indentation of the statements that it replaces or adds; None inside a statement.
+            part: it belongs to the statement at whose edge it is inserted, not beside it.
+            group: number that edits of the delta share which must stand in one fence; None for all others.
+        """
         edit = Edit(
             id=len(self.edits),
             span=span,
@@ -159,7 +170,16 @@ class Builder:
         at: int | None = None,
         details: tuple[str, ...] = (),
     ) -> DeltaError:
-        """A `DeltaError` at this delta."""
+        """A `DeltaError` at this delta.
+
+        Args:
+            code: the finding's code.
+            message: what is wrong.
+            delta: where in the manifest.
+            help: what to do.
+            at: byte of the upstream file; None for the symbol's beginning.
+            details: further lines.
+        """
         return DeltaError(
             finding(
                 code,
@@ -201,7 +221,16 @@ class Builder:
     def put_before(
         self, delta: Delta, suite: Suite, index: int, pieces: Sequence[Piece], touched: Span, *, gap: str = "\n"
     ) -> None:
-        """Add code before a statement that starts a line, above its comments; `gap` are the line ends between them."""
+        """Add code before a statement that starts a line, above its comments; `gap` are the line ends between them.
+
+        Args:
+            delta: whose code it is.
+            suite: the block.
+            index: the statement of the block that it goes before.
+            pieces: the code.
+            touched: bytes whose meaning it depends on, for the lock.
+            gap: the line ends between code and statement.
+        """
         start = self.place.start(suite.body[index])
         point = self.kept(suite.before(index), start) if suite.own_line(index) else start
         line = self.place.line_start(point)
@@ -213,7 +242,16 @@ class Builder:
     def add_inline(
         self, delta: Delta, suite: Suite, gap: int, point: int, pieces: Sequence[Piece], touched: Span
     ) -> None:
-        """Put code between statements `gap - 1` and `gap`, which share a line; `pieces` hold the separator."""
+        """Put code between statements `gap - 1` and `gap`, which share a line; `pieces` hold the separator.
+
+        Args:
+            delta: whose code it is.
+            suite: the block.
+            gap: number of the statement behind it.
+            point: the byte that it goes before.
+            pieces: the code with its separator.
+            touched: bytes whose meaning it depends on, for the lock.
+        """
         found = suite.gap(gap)
         assert found is not None
         order = (-width(suite.indent), STATEMENT) if pieces[0] == "; " else (0, 0)
@@ -232,7 +270,14 @@ class Builder:
     # ---- removal ----------------------------------------------------------------------------------------------------
 
     def remove(self, delta: Delta, suite: Suite, first: int, last: int) -> None:
-        """Take statements `first` to `last` out; a suite that several deltas empty gets one `pass`."""
+        """Take statements `first` to `last` out; a suite that several deltas empty gets one `pass`.
+
+        Args:
+            delta: who takes them out.
+            suite: the block.
+            first: number of the first statement in the block.
+            last: number of the last one, which goes too.
+        """
         region = suite.region(first, last)
         edit = self.add(delta, region, (), touched=region, indent=suite.indent)
         self._removed.setdefault(id(suite.body), []).append((first, last, edit.id))
@@ -275,6 +320,13 @@ class Builder:
         """Replace expression `node`, whose bytes are `span`, by `code`.
 
         Several deltas may change one expression, as long as all but one keep it: the first one stands outermost.
+
+        Args:
+            delta: who replaces it.
+            node: the expression.
+            span: its bytes, parentheses included where they belong to it.
+            code: what stands there afterwards; may keep the expression.
+            touched: bytes whose meaning it depends on, for the lock.
         """
         statement = enclosing_statement(self.symbol, node)
         self._check_quotes(delta, statement, code, span)
@@ -289,7 +341,14 @@ class Builder:
             inner = text_of(pieces, text), new_tree(one, tree)
 
     def drop(self, delta: Delta, items: CommaList, indices: Collection[int], touched: Span) -> None:
-        """Take items out of a list; neighbours may go by several deltas."""
+        """Take items out of a list; neighbours may go by several deltas.
+
+        Args:
+            delta: who takes them out.
+            items: the list, with its commas.
+            indices: numbers of the items in the list.
+            touched: bytes whose meaning it depends on, for the lock.
+        """
         dropped = self._dropped.setdefault(items.open, {})
         for index in sorted(indices):
             if index in dropped:

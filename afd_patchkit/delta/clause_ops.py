@@ -73,7 +73,16 @@ def _word(code: Code) -> str:
 def clause_pieces(
     builder: Builder, delta: Delta, code: Code, found: list[Clause], indent: str, held: dict[str, Held]
 ) -> tuple[Piece, ...]:
-    """Pieces of one or more clauses, as code that stands behind `indent`."""
+    """Pieces of one or more clauses, as code that stands behind `indent`.
+
+    Args:
+        builder: the edits so far.
+        delta: whose code it is.
+        code: the clauses, heads and suites.
+        found: the clauses of the statement that they are for.
+        indent: indentation of the statement.
+        held: upstream text that placeholders in the code stand for.
+    """
     word = _word(code)
     if not word:
         raise builder.fail(

@@ -57,7 +57,14 @@ def rebind(builder: Builder, delta: Delta) -> None:
 
 
 def body_pieces(builder: Builder, body: Body, indent: str, held: Mapping[str, Held] | None = None) -> tuple[Piece, ...]:
-    """Pieces of `with:`/`insert:`; all lines but the first stand behind `indent`."""
+    """Pieces of `with:`/`insert:`; all lines but the first stand behind `indent`.
+
+    Args:
+        builder: the edits so far.
+        body: code, or what to take from another pin's symbol.
+        indent: what stands before each line but the first.
+        held: upstream text that placeholders in the code stand for.
+    """
     if isinstance(body, TakeBody):
         assert builder.taker is not None
         return (builder.taker(body.take).reindent("", indent, skip_first=True),)
@@ -138,7 +145,15 @@ def _block(builder: Builder, delta: Delta) -> tuple[ast.AST, Sequence[ast.stmt]]
 
 
 def insert_before(builder: Builder, delta: Delta, suite: Suite, index: int, touched: Span | None = None) -> None:
-    """Put `insert:` before statement `index`."""
+    """Put `insert:` before statement `index`.
+
+    Args:
+        builder: the edits so far.
+        delta: the delta.
+        suite: the block.
+        index: number of the statement in the block.
+        touched: bytes whose meaning it depends on, for the lock; the statement by default.
+    """
     assert delta.insert is not None
     start = builder.place.start(suite.body[index])
     touched = touched or builder.file.node_span(suite.body[index])
@@ -154,7 +169,16 @@ def insert_before(builder: Builder, delta: Delta, suite: Suite, index: int, touc
 def insert_behind(
     builder: Builder, delta: Delta, suite: Suite, index: int, touched: Span | None = None, *, end: bool = False
 ) -> None:
-    """Put `insert:` behind statement `index`; with `end` below the comments that end the block, too."""
+    """Put `insert:` behind statement `index`; with `end` below the comments that end the block, too.
+
+    Args:
+        builder: the edits so far.
+        delta: the delta.
+        suite: the block.
+        index: number of the statement in the block.
+        touched: bytes whose meaning it depends on, for the lock; the statement by default.
+        end: the statement ends the block, and the code goes below its last comments.
+    """
     assert delta.insert is not None
     body, place = suite.body, builder.place
     last = builder.file.node_span(body[index]).end

@@ -123,7 +123,20 @@ def finding(
     help: str | None = None,
     details: tuple[str, ...] = (),
 ) -> Finding:
-    """A finding whose severity comes from its code's page unless given."""
+    """A finding whose severity comes from its code's page unless given.
+
+    Args:
+        code: its code, which has a page.
+        message: what is wrong, in one line.
+        severity: another one than the page says.
+        entry: the entry that it is about, `module.py::name`.
+        delta: name of the delta that it is about.
+        manifest: where in the manifests.
+        upstream: where in an upstream file.
+        generated: where in a generated file.
+        help: what to do.
+        details: further lines.
+    """
     return Finding(
         code, message, severity or page(code).severity, entry, delta, manifest, upstream, generated, help, details
     )

@@ -33,7 +33,14 @@ class Definition:
 
 
 def find_definition(upstream: Upstream, module: str, name: str | None, depth: int = _DEPTH) -> Definition | None:
-    """What `from module import name` gives, through re-exports; None when it leaves the upstream or cannot be told."""
+    """What `from module import name` gives, through re-exports; None when it leaves the upstream or cannot be told.
+
+    Args:
+        upstream: where to look.
+        module: the module that is imported from.
+        name: the name that is imported; None for the module itself.
+        depth: how many re-exports are followed.
+    """
     if name is None:
         return Definition(module) if module in upstream.modules() else None
     if module not in upstream.modules() or depth == 0:

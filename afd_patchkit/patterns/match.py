@@ -109,7 +109,14 @@ def sequence(
 def statements(
     pattern: Sequence[ast.stmt], nodes: Sequence[ast.stmt], start: int = 0, *, whole: bool = True
 ) -> int | None:
-    """End of the run of `nodes` that matches `pattern` from `start` on (see `sequence`)."""
+    """End of the run of `nodes` that matches `pattern` from `start` on (see `sequence`).
+
+    Args:
+        pattern: statements of the pattern.
+        nodes: siblings to match.
+        start: number of the first of `nodes` that may match.
+        whole: all of `nodes` up to the end must match; otherwise the shortest run that does.
+    """
     return sequence(pattern, nodes, is_statement_hole, equal, start=start, whole=whole)
 
 

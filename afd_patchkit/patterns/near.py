@@ -42,7 +42,14 @@ def candidates(found: Sequence[Match], file: SourceFile) -> tuple[str, ...]:
 def near_misses(
     pattern: Pattern, windows: Sequence[Window], symbol: Symbol, everything: Sequence[Window]
 ) -> tuple[str, ...]:
-    """Why a pattern may match nothing: it matches elsewhere, or something similar is there."""
+    """Why a pattern may match nothing: it matches elsewhere, or something similar is there.
+
+    Args:
+        pattern: what matched nothing.
+        windows: where it was searched.
+        symbol: the entry's symbol.
+        everything: all of the symbol, without `within`.
+    """
     file = symbol.file
     lines = [f"an `elif` matches (use `clause`): {_place(file, at)}" for at in _elifs(pattern, windows, file)]
     outside = find_all(pattern, everything, file)

@@ -112,6 +112,13 @@ def select_clause(
 ) -> Clause:
     """The one clause that `within` names.
 
+    Args:
+        within: pattern of a statement, and head of its clause.
+        symbol: where to look.
+        entry: the entry, for findings.
+        delta: name of the delta, for findings.
+        windows: blocks to search instead of the whole symbol.
+
     Raises:
         ManifestError: a pattern is not valid (PK030, PK031).
         DeltaError: the statement is not there exactly once (PK201, PK202), or the clause (PK203, PK204).
@@ -129,7 +136,17 @@ def find_range(
     entry: str,
     delta: str,
 ) -> Match:
-    """The one run of siblings from `run.from_` to `run.to` (see `find_ranges`)."""
+    """The one run of siblings from `run.from_` to `run.to` (see `find_ranges`).
+
+    Args:
+        run: first and last statement, as patterns.
+        symbol: where to look.
+        within: look inside this statement or clause only.
+        next_to: only runs beside this statement.
+        nth: take this one of the matches, from 1.
+        entry: the entry, for findings.
+        delta: name of the delta, for findings.
+    """
     return find_ranges(run, symbol, within=within, next_to=next_to, nth=nth, count=1, entry=entry, delta=delta)[0]
 
 
@@ -150,6 +167,17 @@ def find_ranges(
     `to` must match exactly once among the later siblings of `from` (before the next match of `from` in the same list); a match
     of `from` without any starts no run.
     `next_to`, `nth` and `count` apply to the whole run.
+
+    Args:
+        run: first and last statement, as patterns.
+        symbol: where to look.
+        within: look inside this statement or clause only.
+        next_to: only runs beside this statement.
+        nth: take this one of the matches, from 1.
+        count: how many there must be.
+        entry: the entry, for findings.
+        delta: name of the delta, for findings.
+        windows: blocks to search instead of the whole symbol.
 
     Raises:
         ManifestError: as `select`.

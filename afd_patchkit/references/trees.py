@@ -212,7 +212,14 @@ class Trees:
         return Value(module, name, file, (node,), annotation=annotation, values=values)
 
     def chain(self, module: str, chain: str, *, typing: bool = False, depth: int = DEPTH) -> Thing:
-        """What a dotted name means at the top level of a module; classes are looked into one level at a time."""
+        """What a dotted name means at the top level of a module; classes are looked into one level at a time.
+
+        Args:
+            module: the module that the name stands in.
+            chain: the dotted name.
+            typing: what is imported for type checkers only counts, too.
+            depth: how many imports and assignments are followed.
+        """
         head, *rest = chain.split(".")
         thing = self._name(module, head, depth, typing) if depth < DEPTH else self.name(module, head, typing=typing)
         for part in rest:

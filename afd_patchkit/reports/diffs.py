@@ -41,7 +41,16 @@ class Change:
 
 
 def change(name: str, old: str | None, new: str | None, before: str, after: str, *, context: int = 3) -> Change:
-    """The change of one text; None is a text that is not there."""
+    """The change of one text; None is a text that is not there.
+
+    Args:
+        name: what changed.
+        old: the text before; None when there was none.
+        new: the text now; None when there is none.
+        before: name of the old file in the diff.
+        after: name of the new file in the diff.
+        context: unchanged lines around each change.
+    """
     note = "new" if old is None else "gone" if new is None else ""
     lines = unified(
         old or "", new or "", before if old is not None else "/dev/null", after if new is not None else "/dev/null", context=context
@@ -50,7 +59,14 @@ def change(name: str, old: str | None, new: str | None, before: str, after: str,
 
 
 def module_changes(old: Mapping[str, str], new: Mapping[str, str], folder: str, *, context: int = 3) -> list[Change]:
-    """The modules that differ, with paths as `git diff` has them."""
+    """The modules that differ, with paths as `git diff` has them.
+
+    Args:
+        old: module to text, before.
+        new: module to text, now.
+        folder: the generated package, as it is shown.
+        context: unchanged lines around each change.
+    """
     return [
         change(name, old.get(name), new.get(name), f"a/{folder}/{name}", f"b/{folder}/{name}", context=context)
         for name in sorted({*old, *new})
@@ -79,7 +95,14 @@ def render_diff_json(changes: Sequence[Change], old: str, new: str) -> str:
 
 
 def render_diff_markdown(changes: Sequence[Change], old: str, new: str, *, limit: int = LIMIT) -> str:
-    """A table, then each diff folded, within GitHub's limit: the table is kept, diffs are cut, and it is said so."""
+    """A table, then each diff folded, within GitHub's limit: the table is kept, diffs are cut, and it is said so.
+
+    Args:
+        changes: what changed.
+        old: name of the old state.
+        new: name of the new state.
+        limit: bytes that the text may have.
+    """
     head = f"## afd-patchkit diff: {code(old)} to {code(new)}"
     if not any(c.lines or c.note for c in changes):
         return f"{head}\n\nNo difference in generated code.\n"

@@ -56,6 +56,12 @@ def wrap(text: str, style: Style, *, first: str = "", rest: str | None = None) -
     """`text` behind `first`, later lines behind `rest`, broken at spaces to fit the style's width.
 
     Words are never broken: a path stays whole, and so clickable, even when it is too long.
+
+    Args:
+        text: what to break; its own line ends stay.
+        style: colours and width; no width, no breaks.
+        first: what stands before the first line.
+        rest: what stands before the others; `first` by default.
     """
     rest = first if rest is None else rest
     lines: list[str] = []

@@ -8,7 +8,15 @@ from afd_patchkit.reports.layout import Style, printable
 
 
 def unified(old: str, new: str, before: str, after: str, *, context: int = 3) -> list[str]:
-    """A unified diff as lines; a missing newline at the end is said, as `git` says it. Empty when the texts are equal."""
+    """A unified diff as lines; a missing newline at the end is said, as `git` says it. Empty when the texts are equal.
+
+    Args:
+        old: the text before.
+        new: the text now.
+        before: name of the old file.
+        after: name of the new file.
+        context: unchanged lines around each change.
+    """
     lines = []
     for line in unified_diff(_lines(old), _lines(new), before, after, n=context):
         if line.endswith("\n"):

@@ -21,7 +21,16 @@ def differences(
     results: Sequence[ModuleResult],
     modules: Sequence[str],
 ) -> list[Finding]:
-    """What `regen` would change, and what on disk is not what the lock says."""
+    """What `regen` would change, and what on disk is not what the lock says.
+
+    Args:
+        project: the project.
+        lock: the lock on disk; None when there is none.
+        new: the lock that `regen` would write.
+        inputs: path to digest of every input file now.
+        results: the modules that were generated.
+        modules: those that were asked for; all when empty.
+    """
     shown = project.shown(project.lock)
     if lock is None:
         return [

@@ -58,7 +58,14 @@ class Generated:
     def report(
         self, findings: Sequence[Finding], status: Mapping[str, str], written: Sequence[str] = (), removed: Sequence[str] = ()
     ) -> Report:
-        """The report of the run, with each finding once."""
+        """The report of the run, with each finding once.
+
+        Args:
+            findings: everything that was found.
+            status: module to what became of it.
+            written: paths that were written.
+            removed: paths that were removed.
+        """
         kept = {} if self.options.modules else self.kept
         modules = _all_reports(kept, self.results, status)
         return Report(tuple(dict.fromkeys(findings)), modules, self.opener.reports(), tuple(written), tuple(removed))

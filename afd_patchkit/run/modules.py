@@ -111,7 +111,15 @@ def maker_of(project: Project, workspace: Workspace, manifest: Manifest) -> Modu
 def make_module(
     project: Project, workspace: Workspace, manifest: Manifest, memo: Memo | None = None, *, prove: bool = False
 ) -> ModuleResult:
-    """Generate one module, and prove it in a second way if asked to; user errors become findings of a failed result."""
+    """Generate one module, and prove it in a second way if asked to; user errors become findings of a failed result.
+
+    Args:
+        project: the project.
+        workspace: pins and opened upstreams.
+        manifest: the module's manifest.
+        memo: what earlier runs kept; None looks at nothing kept.
+        prove: prove each entry in the second way, too.
+    """
     try:
         return record(maker_of(project, workspace, manifest).make(memo, prove=prove))
     except PatchkitError as error:

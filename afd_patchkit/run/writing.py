@@ -22,6 +22,12 @@ def write_generated(
 ) -> tuple[list[str], list[str]]:
     """Write what changed, and `extra` files of the generated folder, in one step.
 
+    Args:
+        project: the project.
+        new: the lock to write.
+        results: the modules that were generated; those without text keep their files.
+        extra: further files, path below the generated folder to content.
+
     Returns:
         the written and the removed paths, as the user would type them.
     """

@@ -195,6 +195,14 @@ def _short(entry: EntryResult) -> str:
 def made(result: UpgradeResult, entry: EntryResult, delta: str, why: str, who: str, date: str) -> list[Acceptance]:
     """The acceptances that cover everything open about an entry, or about one of its deltas.
 
+    Args:
+        result: what the upgrade said.
+        entry: the entry that was reviewed.
+        delta: name of the delta that was reviewed; empty for everything about the entry.
+        why: the reviewer's reason.
+        who: the reviewer; may be empty.
+        date: the day; may be empty.
+
     Raises:
         ManifestError: there is nothing to accept, or it cannot be accepted (PK094).
     """

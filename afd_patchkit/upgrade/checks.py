@@ -63,7 +63,15 @@ class Pair:
     def say(
         self, code: str, message: str, *, at: int | None = None, details: Sequence[str] = (), help: str | None = None
     ) -> Finding:
-        """A finding about this delta; `at` is a byte of the new file."""
+        """A finding about this delta; `at` is a byte of the new file.
+
+        Args:
+            code: the finding's code.
+            message: what is wrong.
+            at: byte of the new file; None for the symbol's beginning.
+            details: further lines.
+            help: what to do.
+        """
         file = self.new.symbol.file
         return finding(
             code,

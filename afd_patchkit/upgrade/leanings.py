@@ -150,7 +150,11 @@ def _contracts(base: Leanings | None, ref: str) -> dict[str, Any]:
 def changed_contracts(here: Leanings, base: Leanings | None, locked: Mapping[str, Any], ref: str) -> tuple[Finding, ...]:
     """Reviews: what an entry's own code relies on has another contract now.
 
-    The arguments are those of `new_problems`.
+    Args:
+        here: what our own code relies on, on the new release.
+        base: the same at the pin; None when the old upstream is not at hand.
+        locked: the lock's references of the entry.
+        ref: the entry.
     """
     known = {**locked, **_contracts(base, ref)}
     said: dict[str, Finding] = {}

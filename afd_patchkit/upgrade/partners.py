@@ -65,7 +65,15 @@ def needs_retired_module(
     problems: Sequence[Finding],
     package: str,
 ) -> list[EntryResult]:
-    """Live entries that need a retired one, by `depends_on` or by an import of their module, are conflicts."""
+    """Live entries that need a retired one, by `depends_on` or by an import of their module, are conflicts.
+
+    Args:
+        entries: what became of each entry.
+        manifests: all manifests.
+        retired: the entries that retire, by `module.py::name`.
+        problems: findings of the generation.
+        package: name of the generated package.
+    """
     gone = _gone_names(manifests, retired, package)
     reasons: dict[str, list[Finding]] = {}
     for item in problems:

@@ -23,6 +23,12 @@ def the_pin(
 ) -> tuple[str, Pin, Pin]:
     """The one pin that moves: its name, before and after.
 
+    Args:
+        old: the pins as they are.
+        new: the pins with the overrides.
+        moved: the pins that the overrides change, with their version or commit.
+        overrides: what the user asked for: pin or distribution to version or commit.
+
     Raises:
         ManifestError: not exactly one pin is named (PK095).
     """
@@ -43,7 +49,16 @@ def the_pin(
 def check_target(
     name: str, old: Pin, new: Pin, project: Project, lock: Lock | None, stale: Sequence[str] | None
 ) -> Iterator[Finding]:
-    """Findings about the move itself: nothing to do, backwards, a lock that is not up to date."""
+    """Findings about the move itself: nothing to do, backwards, a lock that is not up to date.
+
+    Args:
+        name: the pin's name.
+        old: the pin before.
+        new: the pin afterwards.
+        project: the project.
+        lock: the lock on disk; None when there is none.
+        stale: input files that changed since the lock; None when there is no lock.
+    """
     pins = Position(project.shown(project.pins))
     if old == new:
         yield finding("PK650", f"pin {name} is at {old.distribution} {old.version} already", manifest=pins)

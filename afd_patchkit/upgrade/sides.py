@@ -58,7 +58,15 @@ class One:
 
 
 def apply(symbol: Symbol, deltas: Sequence[Delta], *, entry: str, marker: str, read: Reader | None) -> One:
-    """`apply_deltas` with its errors as data."""
+    """`apply_deltas` with its errors as data.
+
+    Args:
+        symbol: the symbol.
+        deltas: the deltas.
+        entry: the entry, for findings.
+        marker: what fences begin with.
+        read: reads symbols of other pins for `take`; None where there is no `take`.
+    """
     try:
         return One(symbol, apply_deltas(symbol, deltas, entry=entry, marker=marker, read=read))
     except PatchkitError as error:
@@ -125,7 +133,15 @@ def first_text(file: SourceFile, span: Span | None, limit: int = 88) -> str:
 
 
 def changes(old_file: SourceFile | None, old: Span | None, file: SourceFile, now: Span | None, limit: int = 8) -> list[str]:
-    """What changed from one text to another, as lines with `-` and `+`; without the old text, the new one's first line."""
+    """What changed from one text to another, as lines with `-` and `+`; without the old text, the new one's first line.
+
+    Args:
+        old_file: the file before; None when it is not at hand.
+        old: the bytes before.
+        file: the file now.
+        now: the bytes now.
+        limit: lines that are shown.
+    """
     if old_file is None or old is None or now is None or "\n" not in old_file.slice(old) + file.slice(now):
         was = [f"was: {first_text(old_file, old)}"] if old_file is not None else []
         return [*was, f"now: {first_text(file, now)}"]

@@ -30,7 +30,15 @@ def _function(symbol: Symbol) -> bool:
 def signature_findings(
     ref: str, entry: Entry, record: Mapping[str, Any], base: Symbol | None, new: Symbol
 ) -> Iterator[Finding]:
-    """Findings about the definition's outside."""
+    """Findings about the definition's outside.
+
+    Args:
+        ref: the entry, as findings call it.
+        entry: the entry.
+        record: what the lock holds of the old symbol.
+        base: the old symbol; None when it is not at hand.
+        new: the symbol now.
+    """
     now = symbol_record(new)
 
     def say(code: str, message: str, details: Sequence[str] = (), help: str | None = None) -> Finding:

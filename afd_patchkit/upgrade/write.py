@@ -90,6 +90,14 @@ def write(
 ) -> tuple[list[str], list[Finding]]:
     """Generate everything and write it with the input files `files` (by path below the root).
 
+    Args:
+        project: the project.
+        lock: the lock on disk; None when there is none.
+        pins: the pins as they will be.
+        manifests: the manifests as they are on disk.
+        opener: opens upstreams.
+        files: input files that change too, path below the root to content.
+
     Returns:
         the paths written, and findings that kept it from being written.
 

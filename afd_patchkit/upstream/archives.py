@@ -311,6 +311,12 @@ def read_tar_gz(
     Links that stay inside are passed over (nothing is ever followed or written); links that leave, devices and the like
     end the reading.
 
+    Args:
+        file: the archive.
+        compressed: its size in bytes.
+        archive: its name, for findings.
+        wanted: whether a path is to be read.
+
     Raises:
         UpstreamError: damaged, or nothing an honest build makes (PK407).
     """

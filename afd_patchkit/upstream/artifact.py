@@ -325,6 +325,12 @@ def unpack_wheel(archive: IO[bytes], name: str, request: Request) -> tuple[Membe
 def downloaded(options: SourceOptions, file: IndexFile, sha256: str, stats: Stats) -> Iterator[IO[bytes]]:
     """The whole artifact as an open file, verified.
 
+    Args:
+        options: where upstreams may come from.
+        file: the artifact, as the index has it.
+        sha256: the digest that it must have, hex.
+        stats: counts the traffic.
+
     Raises:
         Unavailable: it cannot be had.
         UpstreamError: its sha256 is not the index's (PK403).

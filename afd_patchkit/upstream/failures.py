@@ -44,7 +44,14 @@ def mismatch(message: str, *, path: str | None = None, details: tuple[str, ...] 
 def corrupt(
     message: str, *, path: str | None = None, details: tuple[str, ...] = (), help: str | None = None
 ) -> UpstreamError:
-    """PK403: bytes that fail verification."""
+    """PK403: bytes that fail verification.
+
+    Args:
+        message: what does not agree.
+        path: the upstream file, if it is about one.
+        details: further lines.
+        help: what to do; a general word by default.
+    """
     return UpstreamError(
         finding(
             "PK403",

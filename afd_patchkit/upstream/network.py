@@ -140,6 +140,12 @@ class Network:
     def range(self, url: str, start: int, end: int, stats: Stats) -> tuple[bytes, int]:
         """Bytes `start` to `end` (half-open) of a file, and the size of the whole file.
 
+        Args:
+            url: address of the file.
+            start: first byte.
+            end: the byte behind the last.
+            stats: counts the traffic.
+
         Raises:
             RangesRefused: the server does not serve it.
             FetchError: it cannot be had.
@@ -164,6 +170,13 @@ class Network:
 
     def download(self, url: str, out: IO[bytes], stats: Stats, *, size: int | None, progress: Progress | None) -> None:
         """A whole file into `out`.
+
+        Args:
+            url: address of the file.
+            out: where it goes; begun again after a failure.
+            stats: counts the traffic.
+            size: its size in bytes as the index has it, for the progress; None when unknown.
+            progress: told about bytes; None when nobody waits.
 
         Raises:
             FetchError: it cannot be had.

@@ -15,6 +15,12 @@ from afd_patchkit.upstream.wheel import check_identity
 def read_sdist(file: IO[bytes], archive: str, request: Request, *, public: bool = False) -> dict[str, bytes]:
     """Path inside the distribution to content, for the Python files of the pin's packages.
 
+    Args:
+        file: the archive.
+        archive: its name, for findings.
+        request: the pin that is opened.
+        public: local parts of versions (`+cpu`) do not count.
+
     Raises:
         UpstreamError: it is no sound sdist (PK407), has no such package, or is of another release (PK402).
     """

@@ -25,6 +25,12 @@ ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+ht
 def project_files(network: Network, index: str, distribution: str, stats: Stats) -> list[IndexFile]:
     """All artifacts of a project; asked once per run.
 
+    Args:
+        network: the run's connections, which keep pages.
+        index: address of the index.
+        distribution: name of the project.
+        stats: counts the traffic.
+
     Raises:
         FetchError: the page cannot be had, or is not understood.
     """

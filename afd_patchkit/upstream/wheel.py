@@ -70,6 +70,12 @@ class MemberIndex:
 def read_wheel(read: Reader, size: int, archive: str, request: Request) -> MemberIndex:
     """The index of a wheel, given access to its bytes.
 
+    Args:
+        read: gives the bytes from one offset to another.
+        size: size of the wheel in bytes.
+        archive: its name, for findings.
+        request: the pin that is opened.
+
     Raises:
         UpstreamError: it is no sound wheel (PK403, PK407) or not of the pinned release (PK402).
     """
@@ -130,6 +136,13 @@ def parse_record(raw: bytes, archive: str) -> dict[str, str]:
 
 def check_identity(request: Request, archive: str, name: str, version: str, *, public: bool = False) -> None:
     """Refuse an artifact of another distribution or release; `public` lets local versions pass.
+
+    Args:
+        request: the pin that is opened.
+        archive: name of the artifact, for findings.
+        name: the distribution that it says it is.
+        version: the version that it says it is.
+        public: local parts of versions (`+cpu`) do not count.
 
     Raises:
         UpstreamError: it is another one (PK402).

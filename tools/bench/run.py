@@ -37,7 +37,14 @@ def seconds(command: Sequence[str]) -> float:
 
 
 def paired(name: str, ours: Sequence[str], peer: Sequence[str], runs: int) -> None:
-    """Time two commands in turn and print medians and the median of the pairwise ratios."""
+    """Time two commands in turn and print medians and the median of the pairwise ratios.
+
+    Args:
+        name: what is measured.
+        ours: our command.
+        peer: the command that it is compared with.
+        runs: number of pairs.
+    """
     for command in (ours, peer):
         seconds(command)
     pairs = [(seconds(ours), seconds(peer)) for _ in range(runs)]

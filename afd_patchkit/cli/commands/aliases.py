@@ -96,7 +96,14 @@ def _data(alias: Alias) -> dict[str, Any]:
 
 
 def aliases_text(symbol: str, found: Sequence[Alias], style: Style, *, markdown: bool) -> str:
-    """The table, and how many modules must be rebound."""
+    """The table, and how many modules must be rebound.
+
+    Args:
+        symbol: what was asked for, `package.module:name`.
+        found: the modules that hold it.
+        style: colours and width.
+        markdown: a Markdown table instead of one for a terminal.
+    """
     from afd_patchkit.names.aliases import MEANINGS
     from afd_patchkit.reports.layout import plural, table
     from afd_patchkit.reports.markdown import code

@@ -89,6 +89,13 @@ def run_upgrades(
 ) -> list[UpgradeResult]:
     """One result per target; one that cannot be had is a result with the findings that say why.
 
+    Args:
+        project: what to work on.
+        targets: per upgrade, pin name to version or commit.
+        options: where upstreams may come from.
+        write: move pin, lock and modules for what is clean or accepted.
+        progress: told about entries; None when nobody waits.
+
     Raises:
         ManifestError: manifests or settings are wrong, whatever the release.
     """
@@ -103,7 +110,14 @@ def run_upgrades(
 
 
 def write_reports(session: Session, results: Sequence[UpgradeResult], folder: Path, marker: str) -> None:
-    """Write each file of `--report`."""
+    """Write each file of `--report`.
+
+    Args:
+        session: the command line that is running.
+        results: one per target.
+        folder: where the files go; made if need be.
+        marker: what fences begin with.
+    """
     from afd_patchkit.files import write_atomically
     from afd_patchkit.reports.context import Context
     from afd_patchkit.reports.upgrade.render import FILES, render_upgrade

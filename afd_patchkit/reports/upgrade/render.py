@@ -13,7 +13,14 @@ FILES = {"report.html": "html", "report.md": "markdown", "report.json": "json", 
 
 
 def render_upgrade(results: Sequence[UpgradeResult], name: str, context: Context, *, marker: str = "### PATCH") -> str:
-    """The upgrade in the format `name`, one of `FORMATS`; `marker` is what the project's fences begin with."""
+    """The upgrade in the format `name`, one of `FORMATS`; `marker` is what the project's fences begin with.
+
+    Args:
+        results: one per target.
+        name: the format, one of `FORMATS`.
+        context: what renderers need: command, folder, colours, width.
+        marker: what the project's fences begin with.
+    """
     if name == "html":
         from afd_patchkit.reports.upgrade.html import render_upgrade_html
 

@@ -309,7 +309,17 @@ def at(listing: Listing, where: Region, place: str, kind: str) -> int | None:
 
 
 def judge(alignment: Alignment, old: int, generated: str, new: str, place: str, kind: str, marker: str) -> tuple[Verdict, int | None]:
-    """Whether a delta that was at unit `old` stands where that unit went; with the unit it stands at."""
+    """Whether a delta that was at unit `old` stands where that unit went; with the unit it stands at.
+
+    Args:
+        alignment: which unit of the old function became which of the new one.
+        old: number of the unit that the delta was at.
+        generated: the new function with the delta.
+        new: the new function without it.
+        place: how the delta stands to the unit: `before`, `behind`, `inside`, `clause`.
+        kind: kind of the unit.
+        marker: what fences begin with.
+    """
     where = region(generated, new, marker)
     now = at(alignment.new, where, place, kind) if where is not None else None
     if now is None:

@@ -23,7 +23,14 @@ _CHUNK = 40
 
 
 def draw_runs(count: int, seed: int, names: Sequence[str], releases: Sequence[str] = RELEASES) -> list[Run]:
-    """Symbol and release of each delta."""
+    """Symbol and release of each delta.
+
+    Args:
+        count: number of deltas.
+        seed: another seed, other deltas.
+        names: symbols to draw from.
+        releases: releases to draw from.
+    """
     draw = random.Random(f"{seed}")
     return [Run(n, draw.choice(names), draw.choice(releases)) for n in range(count)]
 

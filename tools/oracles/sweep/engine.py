@@ -49,6 +49,12 @@ class Engine:
     def make(self, module: str, qualname: str, branch: int | None, *, group: bool) -> Made:
         """Generate one symbol, as a member of a class or as a function at module level.
 
+        Args:
+            module: the symbol's module.
+            qualname: its name there.
+            branch: which definition, when the name is bound several times; None for the only one.
+            group: as a member of a class; else at module level.
+
         Raises:
             PatchkitError: the engine refuses it.
         """

@@ -104,6 +104,12 @@ def in_context(
 
     The compiler calls methods of an imported name by other instructions than those of any other global, and `super()` too if
     the file mentions `super` at module level: so such names are part of the context.
+
+    Args:
+        futures: the file's future imports.
+        imports: names that change how the compiler calls.
+        classes: the classes around it, outermost first.
+        node: the function.
     """
     names = sorted(imports)
     known = ast.parse(f"if 0: import {', '.join(names)}").body if names else []

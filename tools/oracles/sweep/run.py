@@ -174,7 +174,15 @@ def _crash(error: Exception) -> str:
 
 
 def sample(pool: ProcessPoolExecutor, modules: Sequence[str], size: int, seed: int, group: bool) -> dict[str, set[str]]:
-    """A seeded choice of names, by module."""
+    """A seeded choice of names, by module.
+
+    Args:
+        pool: the worker processes.
+        modules: modules to draw from.
+        size: number of names.
+        seed: another seed, other names.
+        group: whether methods become members of a class.
+    """
     everything: list[tuple[str, str]] = []
     with progress(len(modules), "reading") as done:
         for future in as_completed([pool.submit(_names, module, group) for module in modules]):
