@@ -345,7 +345,7 @@ Kind = Literal["copy", "backport", "delegate", "owned"]
 
 
 class Entry(Model):
-    """One symbol in a manifest."""
+    """What a manifest says of one symbol."""
 
     symbol: SymbolCode | None = Field(default=None, description="upstream's package.module:Qual.name")
     name: Annotated[str, Holds("python name", "the name")] | None = Field(
@@ -424,7 +424,7 @@ Item = Annotated[
 
 
 class Manifest(Model):
-    """One generated module."""
+    """What one manifest says: the description of one generated module."""
 
     schema_: Literal[1] = Field(alias="schema", description="version of the manifest format")
     module: Annotated[str, Holds("module")] = Field(description="path below the generated package root, for instance acme_backport/runner.py")

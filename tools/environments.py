@@ -62,7 +62,7 @@ def candidates(minor: str) -> Iterator[Sequence[str]]:
 
 
 def find(minor: str) -> Interpreter | None:
-    """A Python `minor`, or None."""
+    """A Python of version `minor`; None when there is none."""
     return next((found for c in candidates(minor) if (found := ask(c)) and found.minor == minor), None)
 
 

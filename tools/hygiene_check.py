@@ -105,7 +105,7 @@ class Index:
 
     @classmethod
     def of(cls, name: str, sources: Iterable[tuple[str, str]]) -> Index:
-        """Index (path, text) pairs."""
+        """Make the index of files, given as (path, text) pairs."""
         files: list[str] = []
         first: dict[int, int] = {}
         for path, text in sources:

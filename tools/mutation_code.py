@@ -56,7 +56,7 @@ class CodeMutation:
         return f"{self.module.rpartition('/')[2]}::{self.scope or '(module)'}: {self.change}"
 
     def apply(self, text: str) -> str:
-        """The module with it."""
+        """The text of the module with the mutation in it."""
         data = text.encode()
         return (data[: self.start] + self.new.encode() + data[self.end :]).decode()
 
@@ -103,7 +103,7 @@ class _Finder:
         self._function, self._reached = False, 0
 
     def block(self, statements: list[ast.stmt]) -> None:
-        """Statements; a docstring is none."""
+        """The statements of a block, its docstring left out."""
         before = self._reached
         for statement in statements:
             if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
@@ -142,7 +142,7 @@ class _Finder:
             self.visit(test)
 
     def between(self, left: ast.AST, right: ast.AST, operator: type) -> None:
-        """Other operators between two operands."""
+        """Put other operators between two operands."""
         (_, start), (end, _) = self.span(left), self.span(right)
         gap = self.data[start:end].decode()
         for new in OTHER.get(operator, ()):
@@ -268,7 +268,7 @@ class _Finder:
 
     @visit.register
     def _boolean(self, node: ast.BoolOp) -> None:
-        """Each operand is left out."""
+        """Leave each operand out in turn."""
         for n, value in enumerate(node.values):
             if n:
                 self.put_at(value, self.span(node.values[n - 1])[1], self.span(value)[1], "")

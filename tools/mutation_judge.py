@@ -33,7 +33,7 @@ class Verdict:
 
     @property
     def noticed(self) -> bool:
-        """Whether somebody is told."""
+        """Whether a test, or `regen`, notices the mutation."""
         return self.outcome in ("killed", "refused")
 
 

@@ -74,7 +74,7 @@ class Record:
         return record
 
     def dump(self) -> dict[str, Any]:
-        """As JSON."""
+        """The record as JSON."""
         lines = {name: sorted(lines) for name, lines in self.lines.items()}
         return {"lines": lines, "seconds": self.seconds, "fixtures": self.fixtures, "failed": sorted(self.failed)}
 
@@ -144,7 +144,7 @@ class Records:
         self.folder = folder
 
     def get(self, digest: str) -> dict[str, Any] | None:
-        """What was recorded."""
+        """What an earlier run recorded under the digest; None when there is nothing."""
         try:
             found: dict[str, Any] = json.loads((self.folder / f"lines-{digest}.json").read_text(encoding="utf-8"))
             return found
@@ -152,11 +152,11 @@ class Records:
             return None
 
     def put(self, digest: str, record: Record) -> None:
-        """Keep it."""
+        """Keep a record for later runs."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / f"lines-{digest}.json").write_text(json.dumps(record.dump()), encoding="utf-8")
 
 
 def digest(parts: Iterable[str]) -> str:
-    """One digest of several."""
+    """Combine several digests to one."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

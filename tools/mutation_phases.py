@@ -33,7 +33,7 @@ class Phases:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Generator[None, Any, Any]:
-        """A test."""
+        """Note which test runs."""
         known = item._fixtureinfo.name2fixturedefs
         self._fixtures[item.nodeid] = [_name(definitions[-1]) for definitions in known.values()]
         with self._in(item.nodeid):
@@ -51,7 +51,7 @@ class Phases:
             self._failed.append(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
-        """Write it down."""
+        """Write what was noted when the run ends."""
         self._switch(0)
         told = {"names": self.names, "seconds": self._seconds, "fixtures": self._fixtures, "failed": sorted(set(self._failed))}
         (self.folder / TOLD).write_text(json.dumps(told), encoding="utf-8")

@@ -94,11 +94,11 @@ class Run:
         self._print = threading.Lock()
 
     def add(self, mutant: Mutant) -> None:
-        """One more to be judged."""
+        """Count one more mutation to be judged."""
         self._queue.put(mutant)
 
     def say(self, mutation: Mutation | CodeMutation, verdict: Verdict, seconds: float) -> None:
-        """Note a verdict."""
+        """Take note of a verdict and print it."""
         with self._print:
             self.verdicts[mutation.name] = verdict
             done = f"[{len(self.verdicts)}/{self.total}]"
@@ -137,7 +137,7 @@ class Run:
             raise Broken("\n  ".join(["these fail without a mutation:", *(f"{test}: {why}" for test, why in self.judge.useless.items())]))
 
     def judged(self, mutant: Mutant, scratch: Scratch) -> Verdict:
-        """What becomes of a mutant."""
+        """The verdict on a mutant: whether `regen` or a test notices."""
         if isinstance(self.judge, Judge):
             assert isinstance(mutant.mutation, Mutation)
             return self.judge.verdict(mutant.mutation, f"{self.package}/{mutant.mutation.module}", mutant.modules, scratch)
@@ -199,7 +199,7 @@ class Place:
 
     @property
     def kept(self) -> Path:
-        """Where results are kept."""
+        """The folder in which results are kept between runs."""
         return self.folder / "results" if self.options.fresh else cache_folder() / "mutations"
 
     @property

@@ -26,7 +26,7 @@ _CLOSING = re.compile(r"(?:\x1b\[[\d;]*m)*=*\s*(?:\x1b\[[\d;]*m)*(?:\d+ \w+.* in
 
 @dataclass
 class Session:
-    """The steps run so far."""
+    """A run of `tools/test`: its environment, and the steps that were run so far."""
 
     python: Path
     steps: list[tuple[str, bool, float, str]] = field(default_factory=list)

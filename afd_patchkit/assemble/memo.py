@@ -72,7 +72,7 @@ class Memo:
         return from_json(kept, inputs.entry.where, self._workspace.read) if kept is not None else None
 
     def keep(self, inputs: Inputs, product: Product) -> None:
-        """Let later runs find `product`."""
+        """Keep `product`, so that later runs find it."""
         key = self._key(inputs)
         if key is not None and all(f.manifest == inputs.entry.where and f.generated is None for f in product.findings):
             self._store.put_document(to_json(product), "entries", key)

@@ -36,7 +36,7 @@ class Workspace:
         return self.open(name, self.pins.pins[name])
 
     def read(self, pin: str, module: str) -> SourceFile:
-        """One file of one pin."""
+        """Read one module of one pin."""
         return self.upstream(pin).read(module)
 
     def target_of(self, name: str) -> Upstream:

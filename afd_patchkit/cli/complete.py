@@ -44,7 +44,7 @@ def complete_modules(ctx: click.Context, parameter: click.Parameter, incomplete:
 
 
 def complete_pins(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """`NAME=` for each pin."""
+    """Offer `NAME=` for each pin."""
     names: list[str] = []
     try:
         for path in manifest_files(_project(ctx)):

@@ -53,7 +53,7 @@ class Bars:
             self._display.refresh()
 
     def close(self) -> None:
-        """Take the bars away."""
+        """Remove the bars from the terminal."""
         if self._display is not None:
             self._display.stop()
             self._display = None
@@ -77,7 +77,7 @@ class Bar:
         self._show()
 
     def advance(self, n: int = 1) -> None:
-        """`n` more are done."""
+        """Count `n` more modules as done."""
         self._done += n
         self._show()
 

@@ -51,7 +51,7 @@ class Session:
     root: Path | None = None
 
     def load_project(self) -> Project:
-        """The project to work on."""
+        """Load the project that the command works on."""
         from afd_patchkit.project import load_project
 
         project = load_project(self.project)
@@ -79,7 +79,7 @@ class Session:
         return Style(self.wants_color(sys.stdout), width)
 
     def context(self, exit_code: int | None = None) -> Context:
-        """What the renderers need."""
+        """What the renderers need to know besides the report."""
         from afd_patchkit.reports.context import Context
 
         return Context(self.command, Path(), self.style(), self.verbosity, exit_code)

@@ -42,7 +42,7 @@ class Buffer:
 
     @classmethod
     def verbatim(cls, file: SourceFile, span: Span, edits: tuple[int, ...] = ()) -> Buffer:
-        """Upstream text as it stands."""
+        """A buffer of upstream text that is kept as it is."""
         return cls([Run(file.slice(span), file, span.start, edits)])
 
     @classmethod
@@ -52,7 +52,7 @@ class Buffer:
 
     @property
     def text(self) -> str:
-        """The whole output."""
+        """The text as it stands now."""
         return "".join(run.text for run in self.runs)
 
     def __add__(self, other: Buffer) -> Buffer:

@@ -75,7 +75,7 @@ class Builder:
 
     @property
     def file(self) -> SourceFile:
-        """The symbol's file."""
+        """The upstream file that the symbol is in."""
         return self.symbol.file
 
     @property

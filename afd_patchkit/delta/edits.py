@@ -99,12 +99,12 @@ class Nesting:
         return self._holds(one, other) or self._holds(other, one)
 
     def owner(self, edit: Edit) -> Edit | None:
-        """The innermost edit around it."""
+        """The innermost edit that this one lies in."""
         owner = self._owners[edit.id]
         return None if owner is None else self._by_id[owner]
 
     def depth(self, edit: Edit) -> int:
-        """Number of edits around it."""
+        """How many edits this one lies in."""
         owner = self.owner(edit)
         return 0 if owner is None else 1 + self.depth(owner)
 

@@ -298,7 +298,7 @@ def remove(builder: Builder, delta: Delta) -> None:
 
 
 def expression(builder: Builder, delta: Delta) -> None:
-    """`expr:` with `with:`."""
+    """Do `expr:`: replace expressions by what `with:` says."""
     assert delta.expr is not None
     assert isinstance(delta.with_, Code)
     for match in builder.select(delta, delta.expr, "expression"):

@@ -99,7 +99,7 @@ class Place:
         return Span(self.start(nodes[0]), self.end(nodes[-1]))
 
     def column(self, node: ast.stmt) -> str:
-        """Indentation of the statement's line."""
+        """The white space that the statement's line begins with."""
         return self.line_indent(self.start(node))
 
     def colon(self, owner: ast.AST, body: Sequence[ast.stmt]) -> int:

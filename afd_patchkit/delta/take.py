@@ -86,7 +86,7 @@ def _rendered(place: Place, span: Span, nesting: Nesting, marker: str) -> Buffer
 
 
 def _window(request: Take, symbol: Symbol, entry: str) -> Window:
-    """The statements that are taken."""
+    """The statements that `take:` selects."""
     node = symbol.node
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         raise DeltaError(

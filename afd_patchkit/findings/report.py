@@ -74,7 +74,7 @@ class PinReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Result of one run."""
+    """What one run of `regen` or `check` has to say."""
 
     findings: tuple[Finding, ...] = ()
     modules: tuple[ModuleReport, ...] = ()
@@ -98,7 +98,7 @@ class Progress(Protocol):
         """Work on `total` modules or entries begins."""
 
     def advance(self, n: int) -> None:
-        """`n` more are done."""
+        """Count `n` more modules as done."""
 
     def done(self) -> None:
-        """All are done."""
+        """The last module is done."""

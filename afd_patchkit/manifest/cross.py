@@ -31,7 +31,7 @@ class _Placed:
 
     @property
     def pin(self) -> str | None:
-        """Its pin."""
+        """The pin that the entry names, or else its manifest's."""
         return self.entry.pin or self.manifest.pin
 
 

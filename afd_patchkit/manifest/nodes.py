@@ -78,7 +78,7 @@ class Mapping:
     position: Position
 
     def get(self, key: str) -> Node | None:
-        """The value of `key`."""
+        """The value that stands under `key`; None when there is none."""
         return next((value for name, value in self.pairs if name.text == key), None)
 
     def text(self, key: str) -> str | None:

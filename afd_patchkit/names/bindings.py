@@ -71,7 +71,7 @@ class Binding:
 
     @property
     def nodes(self) -> tuple[ast.AST, ...]:
-        """The binding statements."""
+        """The statements that bind the name."""
         return tuple(site.node for site in self.sites)
 
     @property
@@ -82,7 +82,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """One `from module import *`."""
+    """An import of everything: `from module import *`."""
 
     module: str | None
     node: ast.ImportFrom

@@ -77,7 +77,7 @@ def _parse(text: str) -> list[ast.stmt]:
 
 
 class _Resolution:
-    """One run over one entry."""
+    """The resolution of the names of one entry."""
 
     def __init__(self, rendered: Text, context: NameContext, nodes: list[ast.stmt]) -> None:
         self.text, self.context, self.nodes = rendered, context, nodes
@@ -227,7 +227,7 @@ class _Resolution:
         return late if isinstance(late, bool) else name in late
 
     def _special(self, use: Use) -> bool:
-        """`super()`, `__class__` and `globals()`."""
+        """Write out `super()`, `__class__` and `globals()`; whether the use is one of them."""
         name = use.name
         if name == "super" and self.is_method and self.copied and use.class_node is None and self._is_builtin(name):
             self._super(use)

@@ -13,7 +13,7 @@ from afd_patchkit.source.tokens import Token, significant, tokens
 
 @dataclass
 class _Frame:
-    """An open bracket."""
+    """A bracket that is open at this point of the pattern."""
 
     kind: str  # call, pattern (a class pattern of `case`), parameters, dict or other
     assigned: bool = False  # a keyword argument, a default or `**` was seen

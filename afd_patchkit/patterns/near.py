@@ -32,7 +32,7 @@ def describe(match: Match, file: SourceFile) -> str:
 
 
 def candidates(found: Sequence[Match], file: SourceFile) -> tuple[str, ...]:
-    """A line for each match."""
+    """Describe each match in one line."""
     lines = [f"candidate {n}: {describe(m, file)}" for n, m in enumerate(found[:_SHOWN], 1)]
     if len(found) > _SHOWN:
         lines.append(f"and {len(found) - _SHOWN} more")

@@ -98,7 +98,7 @@ def _now(project: Project, view: View, topic: str | None, options: SourceOptions
 def _at_release(
     project: Project, view: View, against: str, topic: str | None, options: SourceOptions, context: int
 ) -> list[Change]:
-    """A view of an upgrade."""
+    """The changes that an upgrade to another release would make."""
     loaded = load_manifests(project)
     labels = entries_by_label(loaded.manifests)
     ref = pick_entry(labels, topic) if topic is not None else None

@@ -88,7 +88,7 @@ class Symbol:
 
     @property
     def position(self) -> Position:
-        """Where it starts, for findings."""
+        """Where the symbol starts, for findings."""
         return Position(self.file.path, self.line_ranges[0][0], 1)
 
 

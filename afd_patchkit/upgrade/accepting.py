@@ -32,7 +32,7 @@ class Accepted:
 
     @property
     def exit_code(self) -> int:
-        """As for every command."""
+        """The exit code of the command: 0, or that of the worst finding."""
         return max((f.exit_code for f in self.findings), default=0)
 
 

@@ -69,7 +69,7 @@ class Tree:
 
     @property
     def file(self) -> SourceFile:
-        """The symbol's file."""
+        """The upstream file that the symbol is in."""
         return self.symbol.file
 
 

@@ -340,7 +340,7 @@ def _owned(subject: Subject) -> EntryResult:
 
 
 def missing(subject: Subject, error: PatchkitError, successors: tuple[tuple[str, float], ...]) -> EntryResult:
-    """The symbol is gone."""
+    """The result of an entry whose symbol the new release does not have, with likely successors."""
     item = error.findings[0]
     reason = finding(
         "PK538",

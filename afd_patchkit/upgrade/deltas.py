@@ -53,12 +53,12 @@ class Change:
 
     @cached_property
     def lines(self) -> LineDiff:
-        """What happened to the lines."""
+        """Which lines upstream kept, and which it changed."""
         return LineDiff.of(self.record["line_digests"].split(" "), self.new)
 
     @cached_property
     def alignment(self) -> Alignment | None:
-        """Which statement became which."""
+        """Which statement of the old text became which of the new one."""
         return align(self.base, self.new) if self.base is not None else None
 
     @property
@@ -78,11 +78,11 @@ class Change:
         return self._apply(self.new, (), None).text
 
     def old(self, deltas: Sequence[Delta]) -> One | None:
-        """Deltas on the old text."""
+        """The deltas, applied to the old text."""
         return None if self.base is None else self._apply(self.base, deltas, self.read_old)
 
     def now(self, deltas: Sequence[Delta]) -> One:
-        """Deltas on the new text."""
+        """The deltas, applied to the new text."""
         return self._apply(self.new, deltas, self.read_new)
 
     def _apply(self, symbol: Symbol, deltas: Sequence[Delta], read: Reader | None) -> One:
@@ -149,7 +149,7 @@ def _with_gap(result: DeltaResult, findings: list[Finding]) -> DeltaResult:
 
 
 class _Judge:
-    """One delta."""
+    """Judges what becomes of one delta on the new release."""
 
     def __init__(self, change: Change, delta: Delta, whole: One) -> None:
         self.change, self.delta = change, delta
@@ -161,7 +161,7 @@ class _Judge:
         self.abstained = False
 
     def result(self) -> DeltaResult:
-        """Status and reasons."""
+        """Decide on the status, with the reasons for it."""
         one = self.pair.new
         old_lines = _old_lines(self.change, self.delta)
         if one.applied is None:

@@ -103,5 +103,5 @@ def placed(digests: Sequence[str], edits: Sequence[tuple[str, Mapping[str, Any]]
 
 
 def as_text(lines: Sequence[str]) -> str:
-    """Lines as one text."""
+    """Join lines to one text."""
     return "".join(f"{line}\n" for line in lines)

@@ -79,7 +79,7 @@ def flat(records: Mapping[str, Sequence[Mapping[str, Any]]], delta: Delta) -> Re
 
 
 def own_line_texts(symbol: Symbol) -> list[str]:
-    """The symbol's own lines."""
+    """The texts of the lines that belong to the symbol itself."""
     return [line for first, last in symbol.line_ranges for line in symbol.file.lines(first, last)]
 
 

@@ -30,7 +30,7 @@ def _function(symbol: Symbol) -> bool:
 def signature_findings(
     ref: str, entry: Entry, record: Mapping[str, Any], base: Symbol | None, new: Symbol
 ) -> Iterator[Finding]:
-    """Findings about the definition's outside.
+    """Findings about what callers see of a definition: parameters, decorators, results.
 
     Args:
         ref: the entry, as findings call it.

@@ -1,7 +1,7 @@
 """`--write`: pin, manifests, acceptances, lock and modules move together, or not at all.
 
 The generated folder is exchanged in one step, and carries a journal of the input files that go with it. A kill before the
-exchange leaves the old state. Behind it, the journal is worked off; whoever comes next ends what a kill left.
+exchange leaves the old state. Behind it, the journal is worked off; the next command finishes what a kill interrupted.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _row(project: Project, name: str, data: bytes) -> dict[str, str | None]:
 
 
 def journal_of(project: Project) -> Path:
-    """The journal's place."""
+    """The path of the journal of an interrupted `--write`."""
     return project.generated / JOURNAL
 
 

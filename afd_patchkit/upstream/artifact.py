@@ -272,7 +272,7 @@ class _RangeReader:
         self._start, self._data = self.size, b""
 
     def read(self, start: int, end: int) -> bytes:
-        """Exactly these bytes."""
+        """The bytes from one offset to another, neither more nor fewer."""
         if start >= end:
             return b""
         if start < self._start < end <= self._start + len(self._data):

@@ -37,11 +37,11 @@ class Upstream(Protocol):
 
     @property
     def version(self) -> str:
-        """PEP 440 version."""
+        """The version of the distribution, as PEP 440 writes it."""
 
     @property
     def artifact(self) -> Artifact:
-        """What is being read."""
+        """The artifact that the files come from."""
 
     def modules(self) -> Collection[str]:
         """Dotted names of all Python modules in the distribution."""
@@ -134,7 +134,7 @@ class MemoryUpstream(CachingUpstream):
         self._table = module_table(self._raw)
 
     def paths(self) -> Mapping[str, str]:
-        """Module name to path."""
+        """The path of each module inside the distribution."""
         return self._table
 
     def read_bytes(self, path: str) -> bytes:

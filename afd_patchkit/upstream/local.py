@@ -80,7 +80,7 @@ class FilesUpstream(SourceUpstream):
         return self._bytes.keys()
 
     def load(self, paths: Collection[str]) -> Mapping[str, bytes]:
-        """The files' bytes."""
+        """Read these files of the tree."""
         for path in paths:
             if path not in self._bytes:
                 raise self._no_file(path)
@@ -158,7 +158,7 @@ class InstalledUpstream(SourceUpstream):
         return self._digests.keys()
 
     def load(self, paths: Collection[str]) -> Mapping[str, bytes]:
-        """Verified bytes."""
+        """Read these files, and verify them against `RECORD`."""
         found = {}
         for path in paths:
             if path not in self._digests:

@@ -69,7 +69,7 @@ class IndexFile:
         return self.filename.endswith(".whl")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for the cache."""
+        """As plain data, for the cache."""
         return asdict(self)
 
 
@@ -91,7 +91,7 @@ class RangesRefused(FetchError):
 
 
 class _Again(Exception):
-    """Worth another try."""
+    """A failure after which the request is worth repeating."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         self.reason, self.wait = reason, wait

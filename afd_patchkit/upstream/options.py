@@ -48,12 +48,12 @@ class SourceOptions:
 
     @cached_property
     def store(self) -> Store:
-        """The cache."""
+        """The cache of this run."""
         return Store(self.cache_dir or default_cache_dir())
 
     @cached_property
     def index(self) -> IndexSettings:
-        """The package index to ask."""
+        """The package index that this run asks."""
         found = index_settings()
         urls = self.index_urls if self.index_urls is not None else found.urls
         return IndexSettings(
@@ -62,7 +62,7 @@ class SourceOptions:
 
     @cached_property
     def network(self) -> Network:
-        """Connections, opened when first needed."""
+        """The connections of this run, opened when they are first needed."""
         from afd_patchkit.upstream.network import Network
 
         return Network(self.index, timeout=self.timeout, retries=self.retries, backoff=self.backoff)

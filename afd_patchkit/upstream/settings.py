@@ -23,7 +23,7 @@ class Progress(Protocol):
         """A download of `total` bytes (None: unknown) begins."""
 
     def advance(self, n: int) -> None:
-        """`n` more bytes have arrived."""
+        """Count `n` more bytes as arrived."""
 
     def done(self) -> None:
         """The download ended, well or not."""

@@ -59,7 +59,7 @@ class Request:
 
     @property
     def label(self) -> str:
-        """The pin, for messages."""
+        """The pin as messages name it, with its distribution and version."""
         return f"pin {self.name} ({self.pin.distribution} {self.pin.version})"
 
     @property

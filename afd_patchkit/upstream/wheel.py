@@ -42,7 +42,7 @@ class MemberIndex:
     rows: Mapping[str, list[Any]]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for the cache."""
+        """As plain data, for the cache."""
         return dict(vars(self))
 
     def zip_member(self, path: str) -> ZipMember:

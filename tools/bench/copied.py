@@ -21,7 +21,7 @@ _BLOCK = re.compile(rb"^[ \t]*# Copied from (transformers\.[\w.]+)(?: with (.*))
 
 
 def fetch() -> Any:
-    """The pinned release."""
+    """Get the release that is measured."""
     return open_upstream("transformers", Pin(distribution="transformers", version=VERSION), SourceOptions())
 
 

@@ -30,7 +30,7 @@ def _environment() -> dict[str, str]:
 
 
 def seconds(command: Sequence[str]) -> float:
-    """Wall time of one command."""
+    """How long one command takes, in seconds."""
     started = time.perf_counter()
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env=_environment())
     return time.perf_counter() - started

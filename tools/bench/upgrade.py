@@ -30,7 +30,7 @@ _CHANGES = (
 
 
 def run(runs: int) -> None:
-    """All three measurements."""
+    """Make all three measurements and print them."""
     whole_project(runs)
     by_entries()
 

@@ -106,7 +106,7 @@ def _page(entry: Page, session: Session, format_: str) -> str:
 
 
 def facts_text(facts: dict[str, Any], style: Style, *, markdown: bool) -> str:
-    """The facts for people."""
+    """The facts of an entry as text."""
     if markdown:
         return _markdown(facts)
     from afd_patchkit.reports.layout import printable, wrap

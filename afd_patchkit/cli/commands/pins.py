@@ -50,7 +50,7 @@ def command(session: Session, names: tuple[str, ...], newer: bool, sources: Any,
 
 
 def pins_text(facts: Sequence[PinFacts], style: Style) -> str:
-    """One block per pin."""
+    """What each pin is, as text: one block for each."""
     from afd_patchkit.reports.layout import printable, wrap
 
     blocks = []

@@ -98,7 +98,7 @@ class Comparer:
         self._releases: dict[str, Release] = {}
 
     def release(self, version: str) -> Release:
-        """One release."""
+        """Open one release, once."""
         if version not in self._releases:
             pin = Pin(distribution=self.distribution, version=version)
             self._releases[version] = Release(open_upstream(self.distribution, pin, self.options))

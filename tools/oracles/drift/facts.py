@@ -14,7 +14,7 @@ Facts = Mapping[tuple[str, str], str]
 
 
 def read_facts(path: Path = FACTS) -> Facts:
-    """The table of known statuses."""
+    """Read the table of known statuses."""
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     return {(f"{module}:{qualname}", version): status for module, qualname, version, status in rows}
 
@@ -27,7 +27,7 @@ def normal(status: str) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """Tool and facts disagree."""
+    """One status on which the tool and the facts disagree."""
 
     symbol: str
     version: str

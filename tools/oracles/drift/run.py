@@ -20,7 +20,7 @@ from tools.oracles.releases import RELEASES, SYMBOLS, read_symbols
 
 
 def survey(comparer: Comparer, symbols: Sequence[str], releases: Sequence[str] = RELEASES) -> dict[tuple[str, str], Drift]:
-    """Every symbol at every release."""
+    """Compare every symbol at every release with the base."""
     found = {}
     with progress(len(symbols) * len(releases), "comparing") as done:
         for version in releases:

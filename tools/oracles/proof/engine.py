@@ -132,7 +132,7 @@ _opened: dict[tuple[Any, ...], Any] = {}
 
 
 def opened(name: str, pin: Pin, options: SourceOptions) -> Any:
-    """One release, opened once."""
+    """The release, opened when it is first asked for."""
     key = (name, pin.version, tuple(sorted(f"{k}={v}" for k, v in options.sources.items())))
     if key not in _opened:
         _opened[key] = open_upstream(name, pin, options)

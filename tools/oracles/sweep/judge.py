@@ -70,12 +70,12 @@ class UpstreamFile:
 
     @cached_property
     def code(self) -> CodeType:
-        """The compiled file."""
+        """The code object of the whole file."""
         return compile(self.text, "<upstream>", "exec", dont_inherit=True)
 
     @property
     def package(self) -> str:
-        """Where relative imports start."""
+        """The package that relative imports start from."""
         return self.module if self.is_package else self.module.rpartition(".")[0]
 
 

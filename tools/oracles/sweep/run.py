@@ -58,7 +58,7 @@ class Outcome:
 
 
 class FileSweep:
-    """The functions of one file."""
+    """Sweeps the functions of one file."""
 
     def __init__(self, engine: Engine, module: str, *, group: bool) -> None:
         self.engine, self.module, self.group = engine, module, group
@@ -174,7 +174,7 @@ def _crash(error: Exception) -> str:
 
 
 def sample(pool: ProcessPoolExecutor, modules: Sequence[str], size: int, seed: int, group: bool) -> dict[str, set[str]]:
-    """A seeded choice of names, by module.
+    """Draw names from all modules; the same ones for the same seed.
 
     Args:
         pool: the worker processes.
