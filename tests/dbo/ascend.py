@@ -14,6 +14,7 @@ import torch
 from tests.dbo import graphs
 from tests.dbo.eager import OwnError, Session, clean
 from tests.dbo.graphs import DBO, GRAPHS
+from tests.sim import streams
 from tests.sim.ascend import npu_runner
 from tests.sim.ascend_config import ENGINE, MLA
 from tests.sim.bugs import replaced
@@ -181,7 +182,7 @@ def update_fails(rank: Rank) -> dict[str, Any]:
             session.scheduler.step()
         except OwnError:
             seen["raised"] = session.host.control.raised()  # type: ignore[attr-defined]
-    torch.cuda.synchronize()  # nothing waits
+    streams.synchronize()  # nothing waits
     clean()
     seen["twins"] = sorted(d.num_tokens for d in manager.twin_params)
     session.host.control.sent.clear()  # type: ignore[attr-defined]

@@ -7,13 +7,15 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from afd_backports.vllm_v026_mrv2_dbo.ffn import FFNSteps
+from afd_backports.vllm_v026_mrv2_dbo.ffn import FFNGraphPolicy, FFNSteps
 from afd_backports.vllm_v026_mrv2_dbo.host import ControlPayload
 from torch import nn
 from vllm.distributed.parallel_state import get_dp_group
 from vllm.forward_context import set_forward_context
+from vllm.platforms import current_platform
 
 from tests.dbo.ffn_roles import FFNLog
+from tests.dbo.ffn_steps import device_graphs
 from tests.sim.connector import FFNEnd, Payload, PeerAborted, PeerDiverged
 from tests.sim.model import Experts
 from tests.sim.runner import scale_weights
@@ -22,9 +24,9 @@ from tests.sim.runner import scale_weights
 class FFNModel(nn.Module):
     """The experts, under the names that they have in the whole model."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, intermediate: int) -> None:
         super().__init__()
-        sizes = config.hidden_size, config.intermediate_size, config.sim_experts
+        sizes = config.hidden_size, intermediate, config.sim_experts
         self.layers = nn.ModuleList(
             nn.ModuleDict({"experts": Experts(number, *sizes)}) for number in range(config.num_hidden_layers)
         )
@@ -38,13 +40,15 @@ class FFNRunner:
         steps: the generated part.
     """
 
-    def __init__(self, config: Any, connector: FFNEnd) -> None:
+    def __init__(self, config: Any, connector: FFNEnd, npu: bool = False) -> None:
         self.config, self.connector, self.log = config, connector, FFNLog()
-        self.model = FFNModel(config.model_config.hf_config)
+        hf_config = config.model_config.hf_config
+        self.model = FFNModel(hf_config, hf_config.moe_intermediate_size if npu else hf_config.intermediate_size)
         scale_weights(self.model)
         self.steps = FFNSteps(
-            self.forward, self.agree, capture_moves_data=True, pool=torch.cuda.graph_pool_handle()
-        )
+            self.forward, self.agree, policy=FFNGraphPolicy(capture_moves_data=connector.capture_moves_data),
+            device_graphs=device_graphs(npu), pool=current_platform.graph_pool_handle(),
+        )  # fmt: skip
 
     @torch.inference_mode()
     def serve(self, before: Callable[[Payload], object] | None = None) -> FFNLog:
@@ -59,7 +63,7 @@ class FFNRunner:
                     before(payload)
                 done = self.steps.policy.action(payload).value
                 self.steps.step(payload)
-                torch.cuda.synchronize()
+                current_platform.synchronize()
             except PeerAborted:
                 done += ", given up"
             except BaseException:

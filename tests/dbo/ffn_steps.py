@@ -9,12 +9,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from vllm.platforms import current_platform
 
 from tests.dbo.points import OwnError
 from tests.sim.connector import Payload, Tokens
 from tests.sim.ranks import Rank
 
 FLAGS = {"warm-up": "is_warmup", "capture": "is_graph_capturing", "replay": "is_graph_replaying"}
+
+
+def device_graphs(npu: bool) -> Any:
+    """How the device of this process captures."""
+    if npu:
+        from afd_backports.vllm_v026_mrv2_dbo.ascend_device import AscendGraphs
+
+        return AscendGraphs()
+    from afd_backports.vllm_v026_mrv2_dbo.device import DeviceGraphs
+
+    return DeviceGraphs()
 
 
 class Bench:
@@ -29,7 +41,7 @@ class Bench:
         fail: whether the next forward fails.
     """
 
-    def __init__(self, capture_moves_data: bool = True, use_policy: bool = False) -> None:
+    def __init__(self, npu: bool, capture_moves_data: bool = True) -> None:
         from afd_backports.vllm_v026_mrv2_dbo.ffn import FFNGraphPolicy, FFNSteps
 
         self.calls, self.count, self.fail = 0, torch.zeros(1, dtype=torch.int64), False
@@ -37,8 +49,8 @@ class Bench:
         self.under_capture: list[str] = []
         self.scopes: list[str] = []
         self.steps = FFNSteps(
-            self.forward, self.prepare, capture_moves_data=capture_moves_data, policy=FFNGraphPolicy() if use_policy else None,
-            pool=torch.cuda.graph_pool_handle(), capture_scope=self.scope,
+            self.forward, self.prepare, policy=FFNGraphPolicy(capture_moves_data=capture_moves_data), device_graphs=device_graphs(npu),
+            pool=current_platform.graph_pool_handle(), capture_scope=self.scope,
         )  # fmt: skip
 
     def forward(self, payload: Any) -> torch.Tensor:
@@ -50,7 +62,7 @@ class Bench:
 
     def prepare(self, payload: Any) -> None:
         self.prepared.append(payload.kind)
-        if torch.cuda.is_current_stream_capturing():
+        if current_platform.is_current_stream_capturing():
             self.under_capture.append(payload.kind)
 
     @contextlib.contextmanager
@@ -74,19 +86,19 @@ class Bench:
         return "nothing"
 
 
-def run(rank: Rank) -> dict[str, Any]:
+def run(rank: Rank, npu: bool) -> dict[str, Any]:
     """All that the tests ask for."""
     seen: dict[str, Any] = {}
-    usual = Bench()
+    usual = Bench(npu)
     seen["usual"] = [usual.step(kind) for kind in ("warm-up", "capture", "capture", "replay", "eager")]
     seen["usual graphs"], seen["prepared"] = len(usual.steps.graphs), usual.prepared
     seen["prepared under capture"], seen["scopes"] = usual.under_capture, usual.scopes
 
-    device = Bench(capture_moves_data=False, use_policy=True)
-    # In the simulation a first capture is done, too; on a device it is not.
+    device = Bench(npu, capture_moves_data=False)
+    # This forward is no transfer: in the simulation it is done while it is captured, too.
     seen["device"] = [device.step(kind) for kind in ("capture", "capture", "replay")]
 
-    broken = Bench()
+    broken = Bench(npu)
     broken.step("capture")
     broken.step("warm-up", 3)
     broken.fail = True

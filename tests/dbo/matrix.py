@@ -15,6 +15,7 @@ import torch
 
 from tests.dbo.eager import SOON, Session, clean
 from tests.dbo.points import OwnError, Point, failing, record
+from tests.sim import streams
 from tests.sim.config import Graphs
 from tests.sim.ranks import Rank
 from tests.sim.scheduler import Logits
@@ -115,7 +116,7 @@ def natives() -> dict[str, object]:
         "validation": VllmConfig.__post_init__,
         "metadata builders": AttentionGroup.create_metadata_builders,
         "graph manager": model_runner.ModelCudaGraphManager,
-        "stream": torch.cuda.current_stream(),
+        "stream": streams.current_stream(),
     }
 
 

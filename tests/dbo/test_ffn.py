@@ -16,11 +16,12 @@ from vllm.forward_context import DPMetadata
 
 from tests.dbo import ffn_steps
 from tests.sim.connector import Payload, Tokens
+from tests.sim.environments import VLLM, ascend_or_stand_in
 from tests.sim.ranks import run_ranks
 
 pytestmark = pytest.mark.vllm
 
-EAGER, CAPTURE, REPLAY = FFNAction.EAGER, FFNAction.CAPTURE, FFNAction.REPLAY
+EAGER, CAPTURE, REPLAY, KEEP = FFNAction.EAGER, FFNAction.CAPTURE, FFNAction.REPLAY, FFNAction.KEEP
 
 
 def payload(said: str, stages: dict[int, list[int]], kind: Any = Tokens) -> Payload:
@@ -41,20 +42,21 @@ SEQUENCES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("moves", [True, False], ids=["captures move data", "captures move no data"])
 @pytest.mark.parametrize("kind", [Tokens, DPMetadata])
 @pytest.mark.parametrize("name", SEQUENCES)
-def test_actions(name: str, kind: Any) -> None:
-    policy, seen = FFNGraphPolicy(), []
+def test_actions(name: str, kind: Any, moves: bool) -> None:
+    policy, seen = FFNGraphPolicy(capture_moves_data=moves), []
     for said, stages, _ in SEQUENCES[name]:
         step = payload(said, stages, kind)
         seen.append(policy.action(step))
         if seen[-1] is CAPTURE:
             policy.captured(step)
-    assert seen == [expected for _, _, expected in SEQUENCES[name]]
+    assert seen == [KEEP if said == CAPTURING and expected is REPLAY and not moves else expected for said, _, expected in SEQUENCES[name]]
 
 
 def test_asking_changes_nothing() -> None:
-    policy = FFNGraphPolicy()
+    policy = FFNGraphPolicy(capture_moves_data=True)
     assert [policy.action(payload(CAPTURING, WHOLE)) for _ in range(3)] == [CAPTURE] * 3  # none of them was completed
     with pytest.raises(FFNControlError, match="never captured here; captured: nothing"):
         policy.action(payload(REPLAYING, WHOLE))
@@ -65,7 +67,7 @@ def test_the_order_of_the_stages_does_not_matter() -> None:
 
 
 def test_a_replay_of_another_shape_is_refused() -> None:
-    policy = FFNGraphPolicy()
+    policy = FFNGraphPolicy(capture_moves_data=True)
     policy.captured(payload(CAPTURING, SPLIT))
     policy.captured(payload(CAPTURING, WHOLE))
     with pytest.raises(FFNControlError) as refused:
@@ -77,7 +79,7 @@ def test_a_replay_of_another_shape_is_refused() -> None:
 
 
 def test_nothing_is_captured_any_more() -> None:
-    policy = FFNGraphPolicy()
+    policy = FFNGraphPolicy(capture_moves_data=True)
     policy.captured(payload(CAPTURING, SPLIT))
     policy.forget()
     with pytest.raises(FFNControlError, match="never captured"):
@@ -87,7 +89,7 @@ def test_nothing_is_captured_any_more() -> None:
 
 @pytest.mark.parametrize("said", [WARMUP + CAPTURING, WARMUP + REPLAYING, CAPTURING + REPLAYING])
 def test_flags_that_contradict_each_other_are_refused(said: str) -> None:
-    policy = FFNGraphPolicy()
+    policy = FFNGraphPolicy(capture_moves_data=True)
     policy.captured(payload(CAPTURING, SPLIT))
     with pytest.raises(FFNControlError, match=r"contradicts itself: is_[a-z_]+ and is_[a-z_]+, for stage 0 with 2"):
         policy.action(payload(said, SPLIT))
@@ -95,15 +97,17 @@ def test_flags_that_contradict_each_other_are_refused(said: str) -> None:
 
 def test_a_step_without_stages_is_refused() -> None:
     with pytest.raises(FFNControlError, match="without stages"):
-        FFNGraphPolicy().action(payload("", {}))
+        FFNGraphPolicy(capture_moves_data=True).action(payload("", {}))
 
 
 # ---- steps ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def steps() -> dict[str, Any]:
-    return run_ranks(ffn_steps.run, world=1)[0]
+@pytest.fixture(scope="module", params=["gpu", "npu"])
+def steps(request: pytest.FixtureRequest) -> dict[str, Any]:
+    # No model runner has been made on this NPU, so nothing of torch.cuda means it.
+    npu = request.param == "npu"
+    return run_ranks(ffn_steps.run, npu, world=1, environment=ascend_or_stand_in() if npu else VLLM)[0]
 
 
 def test_a_graph_is_captured_once_and_replayed(steps: dict[str, Any]) -> None:
@@ -119,8 +123,8 @@ def test_every_step_is_prepared_outside_of_the_graph(steps: dict[str, Any]) -> N
     assert steps["prepared under capture"] == []
 
 
-def test_on_a_device_a_capture_replays_nothing(steps: dict[str, Any]) -> None:
-    assert steps["device"] == [("capture", "capture", 1, 1), ("capture", "replay", 1, 1), ("replay", "replay", 2, 1)]
+def test_a_shape_is_kept_when_captures_move_no_data(steps: dict[str, Any]) -> None:
+    assert steps["device"] == [("capture", "capture", 1, 1), ("capture", "keep", 1, 1), ("replay", "replay", 2, 1)]
 
 
 def test_a_failed_capture_is_none(steps: dict[str, Any]) -> None:

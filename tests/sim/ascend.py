@@ -15,7 +15,19 @@ from typing import Any
 
 import torch
 
-from tests.sim import ascend_mla_ops, ascend_ops, npu, plugin, tape
+from tests.sim import ascend_mla_ops, ascend_ops, device, npu, plugin, tape
+
+REDIRECTED = (
+    "CUDAGraph", "Event", "Stream", "current_device", "current_stream", "default_stream", "graph", "graph_pool_handle", "mem_get_info",
+    "set_stream", "stream", "synchronize",
+)  # fmt: skip
+"""The names of `torch.cuda` that mean the NPU once vllm-ascend's model runner V2 is made; `torch.Event` is not among them."""
+
+ACCELERATOR = {
+    "empty_cache": "empty_cache", "get_memory_info": "mem_get_info", "memory_reserved": "memory_reserved", "memory_stats": "memory_stats",
+    "reset_peak_memory_stats": "reset_peak_memory_stats",
+}  # fmt: skip
+"""The names of `torch.accelerator` in whose place vllm-ascend's patches put one of `torch.npu`."""
 
 CORES = {"num_aicore": 8, "num_vectorcore": 8}
 
@@ -34,7 +46,8 @@ def module(name: str, **members: Any) -> types.ModuleType:
 
 
 def install() -> None:
-    """Put the stand-ins in place; before vllm-ascend is imported, and after `tests.sim.device.install`."""
+    """Put the stand-ins in place; before vllm-ascend is imported."""
+    device.install_npu()
     _torch_npu()
     _triton()
     _torchvision()
@@ -50,9 +63,9 @@ def _torch_npu() -> None:
         "Event", "Stream", "current_device", "current_stream", "default_stream", "empty_cache", "graph", "graph_pool_handle",
         "is_current_stream_capturing", "mem_get_info", "set_device", "set_stream", "stream", "synchronize",
     )  # fmt: skip
-    device = module(
+    names = module(
         "torch.npu",
-        NPUGraph=torch.cuda.CUDAGraph,
+        NPUGraph=device.NAMES["CUDAGraph"],
         ExternalEvent=npu.ExternalEvent,
         graph_task_group_begin=npu.graph_task_group_begin,
         graph_task_group_end=npu.graph_task_group_end,
@@ -64,11 +77,11 @@ def _torch_npu() -> None:
         memory_reserved=lambda *args: 0,
         memory_stats=lambda *args: {},
         reset_peak_memory_stats=lambda *args: None,
-        **{name: getattr(torch.cuda, name) for name in shared},
+        **{name: device.NAMES[name] for name in shared},
     )
     module(
         "torch_npu",
-        npu=device,
+        npu=names,
         float4_e2m1fn_x2=torch.uint8,
         float8_e8m0fnu=torch.uint8,
         hifloat8=torch.uint8,
@@ -147,6 +160,8 @@ def set_platform() -> None:
 
     class SimNPUPlatform(SimMembers, NPUPlatform):  # type: ignore[misc]
         """Decides as vllm-ascend does; streams, memory and collectives are simulated."""
+
+        device_module = torch.npu  # type: ignore[attr-defined]
 
     vllm.platforms._current_platform = SimNPUPlatform()  # type: ignore[assignment]
 

@@ -20,7 +20,7 @@ import torch
 
 from tests.sim.patience import PEER
 from tests.sim.runner import side_group
-from tests.sim.tape import kernel, unwatched
+from tests.sim.tape import Work, kernel, record, unwatched
 
 STAGES = 2
 """Most stages of a step."""
@@ -118,9 +118,16 @@ class _Reply:
 
 
 class _End:
-    """What both ends have in common: numbered steps, messages with a header."""
+    """What both ends have in common: numbered steps, messages with a header.
 
-    def __init__(self, folder: Path, *, role: str, index: int, size: int, layers: int, timeout: float = PEER) -> None:
+    Attributes:
+        capture_moves_data: whether hidden states are sent and received while a graph is captured, too. Work of a device is only
+            recorded then.
+    """
+
+    def __init__(
+        self, folder: Path, *, role: str, index: int, size: int, layers: int, timeout: float = PEER, capture_moves_data: bool = True
+    ) -> None:
         """Join the group of all ranks: FFN ranks come first.
 
         Args:
@@ -130,7 +137,9 @@ class _End:
             size: number of ranks of each role.
             layers: number of the model's layers.
             timeout: seconds to wait for the other end within a step.
+            capture_moves_data: the same for both ends.
         """
+        self.capture_moves_data = capture_moves_data
         own, self._peer = (size + index, index) if role == "attention" else (index, size + index)
         self._group: Any = side_group(folder / "afd", rank=own, size=2 * size)
         self.index, self.layers, self.timeout, self.number = index, layers, timeout, 0
@@ -173,6 +182,10 @@ class _End:
             raise PeerAborted(f"the other end has given up step {self.number} at {transfer}")
         if said != [transfer.layer, transfer.stage, tokens]:
             raise PeerDiverged(f"step {self.number}: {tokens} tokens are announced for {transfer}; layer, stage, tokens sent: {said}")
+
+    def _transfer(self, name: str, work: Work, operands: list[torch.Tensor]) -> None:
+        if self.capture_moves_data or not record(name, work, operands):
+            kernel(name, work, operands)
 
     def _begin(self, payload: Payload) -> None:
         self.payload = payload
@@ -233,7 +246,7 @@ class AttentionEnd(_End):
     def send_attn_output(self, hidden_states: torch.Tensor, context: Transfer) -> None:
         """Send the hidden states of a layer and stage, and be ready for the answer."""
         self._layers[context.stage] = context.layer
-        kernel("afd::send", lambda: self._post(hidden_states, context), [hidden_states])
+        self._transfer("afd::send", lambda: self._post(hidden_states, context), [hidden_states])
 
     def _post(self, hidden_states: torch.Tensor, transfer: Transfer) -> None:
         # The other end sends when it is done, whether somebody waits here or not.
@@ -243,8 +256,8 @@ class AttentionEnd(_End):
 
     def recv_ffn_output(self, ref_tensor: torch.Tensor, ubatch_idx: int = 0) -> torch.Tensor:
         """What came back for the layer that was sent last."""
-        out, transfer = torch.empty_like(ref_tensor), Transfer(self._layers[ubatch_idx], ubatch_idx)
-        kernel("afd::receive", lambda: self._take(out, transfer), [out])
+        out, transfer = torch.zeros_like(ref_tensor), Transfer(self._layers[ubatch_idx], ubatch_idx)
+        self._transfer("afd::receive", lambda: self._take(out, transfer), [out])
         return out
 
     def recv_nothing(self) -> None:
@@ -290,8 +303,8 @@ class FFNEnd(_End):
 
     def recv_attn_output(self, ubatch_idx: int = 0, *, layer_idx: int = 0) -> Received:
         """The hidden states of a layer and stage, as many as are announced."""
-        transfer, hidden_states = Transfer(layer_idx, ubatch_idx), torch.empty(self.tokens(ubatch_idx), self._hidden)
-        kernel("afd::receive", lambda: self._take(hidden_states, transfer), [hidden_states])
+        transfer, hidden_states = Transfer(layer_idx, ubatch_idx), torch.zeros(self.tokens(ubatch_idx), self._hidden)
+        self._transfer("afd::receive", lambda: self._take(hidden_states, transfer), [hidden_states])
         return Received(hidden_states, transfer)
 
     def _take(self, hidden_states: torch.Tensor, transfer: Transfer) -> None:
@@ -304,7 +317,7 @@ class FFNEnd(_End):
 
     def send_ffn_output(self, ffn_output: torch.Tensor, context: Transfer) -> None:
         """Send back what became of the hidden states."""
-        kernel("afd::send", lambda: self._answer(ffn_output, context), [ffn_output])
+        self._transfer("afd::send", lambda: self._answer(ffn_output, context), [ffn_output])
 
     def _answer(self, ffn_output: torch.Tensor, transfer: Transfer) -> None:
         for work, _ in self._send_message(transfer, ffn_output):

@@ -1,4 +1,7 @@
-"""Puts the simulated device in the place of `torch.cuda` and `torch.accelerator`: for the whole process, and for good.
+"""The simulated device, and what of torch means it: for the whole process, and for good.
+
+A simulated GPU takes the place of `torch.cuda` and `torch.accelerator`. A simulated NPU has names of its own (`tests.sim.ascend`), and
+everything else in torch means as much as it does with `torch_npu`: to ask `torch.cuda` is an error until vllm-ascend redirects it.
 
 Before vLLM is imported: it wraps `torch.cuda.set_stream` when it is. In the processes of `tests.sim.ranks` only.
 """
@@ -22,21 +25,49 @@ _FACTORIES = (
     "tensor", "zeros", "zeros_like",
 )  # fmt: skip
 
+_installed: list[str] = []
+
+
 def install() -> None:
-    """Replace what torch offers for an accelerator; a second call does nothing."""
-    if vars(torch.cuda)["CUDAGraph"] is graphs.Graph:
-        return
+    """Make it a GPU; a second call does nothing, whatever the first one made it."""
+    if _begin("gpu"):
+        _replace(torch.cuda, NAMES)
+        _replace(torch.accelerator, _ACCELERATOR)
+        _replace(torch, {"Stream": streams.Stream, "Event": streams.Event})
+        streams.setter[0] = _set_stream
+
+
+def install_npu() -> None:
+    """Make it an NPU, as far as torch itself is concerned.
+
+    `torch.accelerator` knows a device of this kind. Of what it offers, vLLM's model runner needs one name, and vllm-ascend puts its
+    own in the place of others. An event or a stream of torch itself is none of the device's.
+    """
+    if _begin("npu"):
+        _replace(torch.accelerator, {"synchronize": _synchronize})
+        _replace(torch, {"Stream": _Nobodys, "Event": _Nobodys})
+
+
+class _Nobodys:
+    """A class that works on a GPU, and that nobody redirects to an NPU."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise streams.SimulationError("torch.Event and torch.Stream are not redirected to an NPU: ask the platform")
+
+
+def _begin(kind: str) -> bool:
+    """What both kinds have in common, once."""
+    if _installed:
+        return False
+    _installed.append(kind)
     os.environ["TORCHDYNAMO_DISABLE"] = "1"  # torch.compile is the identity
     importlib.import_module("torch._dynamo.trace_rules")  # its tables list torch.cuda as it is before
 
-    _replace(torch.cuda, _CUDA)
-    _replace(torch.accelerator, _ACCELERATOR)
-    _replace(torch, {"Stream": streams.Stream, "Event": streams.Event})
-    streams.setter[0] = _set_stream
     _replace(torch.Tensor, {"to": _moving(torch.Tensor.to), "is_pinned": _yes, "pin_memory": _itself, "record_stream": _nothing})
     _replace(torch, {name: _making(getattr(torch, name)) for name in _FACTORIES})
     _open_python_operators()
     _open_triton_kernels()
+    return True
 
 
 def on_cpu(device: object) -> Any:
@@ -77,7 +108,7 @@ def _synchronize(*args: Any, **kwargs: Any) -> None:
     streams.synchronize()
 
 
-_CUDA: dict[str, Any] = {
+NAMES: dict[str, Any] = {
     "CUDAGraph": graphs.Graph,
     "Event": streams.Event,
     "ExternalStream": streams.Stream,
@@ -97,6 +128,7 @@ _CUDA: dict[str, Any] = {
     "stream": streams.StreamContext,
     "synchronize": _synchronize,
 }
+"""What torch's module of an accelerator has."""
 
 _ACCELERATOR: dict[str, Any] = {
     "current_device_index": _zero,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import torch
 from vllm.platforms.interface import Platform, PlatformEnum
 
-from tests.sim import device, graphs, streams
+from tests.sim import device, graphs
 
 
 class SimMembers:
@@ -19,10 +20,12 @@ class SimMembers:
     simple_compile_backend = "eager"
     device_control_env_var = "SIM_VISIBLE_DEVICES"
     supported_quantization: list[str] = []  # noqa: RUF012 - declared so upstream
+    device_module: ModuleType = torch.cuda
+    """Torch's module of the device, where a platform finds what it does not define."""
 
-    def current_stream(self, *args: Any) -> streams.Stream:
-        """The stream of this thread."""
-        return streams.current_stream()
+    def __getattr__(self, name: str) -> Any:
+        """As a platform of this device would; this one says that it is a CPU."""
+        return vars(self.device_module).get(name)
 
     def graph_pool_handle(self) -> graphs.Pool:
         """The memory pool of graphs."""

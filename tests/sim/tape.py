@@ -313,6 +313,14 @@ streams.on_switch.append(refresh)
 race.on_change.append(refresh)
 
 
+def record(name: str, work: Work, operands: Sequence[torch.Tensor] = ()) -> bool:
+    """Record one opaque kernel without running it, as a device does; whether there is a capture. As `kernel`."""
+    tape = active_tape()
+    if tape is not None:
+        tape.add(lambda: kernel(name, work, operands))
+    return tape is not None
+
+
 def kernel(name: str, work: Work, operands: Sequence[torch.Tensor] = ()) -> Any:
     """Run, and under capture record, one opaque kernel.
 
@@ -321,15 +329,14 @@ def kernel(name: str, work: Work, operands: Sequence[torch.Tensor] = ()) -> Any:
         work: what it does; called again at each replay.
         operands: what it may read or write. What it does write is found by comparing, while races are looked for.
     """
-    tape, checker = active_tape(), race.active()
+    checker = race.active()
     before = [t.clone() for t in operands] if checker is not None else []
     with unwatched():
         out = work()
         if checker is not None:
             pairs = zip(operands, before, strict=True)
             checker.ran(name, operands, [t for t, old in pairs if not torch.equal(_bits(t), _bits(old))])
-    if tape is not None:
-        tape.add(lambda: kernel(name, work, operands))
+    record(name, work, operands)
     return out
 
 

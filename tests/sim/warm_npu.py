@@ -7,10 +7,9 @@ import warnings
 import torch
 import tqdm
 
-from tests.sim import ascend, device
+from tests.sim import ascend
 
 torch.set_num_threads(1)
-device.install()
 tqdm.tqdm.monitor_interval = 0
 
 with warnings.catch_warnings():

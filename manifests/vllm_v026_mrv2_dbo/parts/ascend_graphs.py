@@ -4,7 +4,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import torch
+from afd_backports.vllm_v026_mrv2_dbo import device as devices
 from afd_backports.vllm_v026_mrv2_dbo import scopes
+from afd_backports.vllm_v026_mrv2_dbo.ascend_device import AscendGraphs
 from afd_backports.vllm_v026_mrv2_dbo.ascend_params import RecordedParams, TwinParams, merged_context, update_stages
 from afd_backports.vllm_v026_mrv2_dbo.descriptor import AFDBatchExecutionDescriptor
 from afd_backports.vllm_v026_mrv2_dbo.graph_manager import UBatchGraphs
@@ -34,6 +36,8 @@ class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):  # type: ig
         twin_params: the parameters of each graph of a split batch.
         recorded: what stands in the place of the native ones during a capture.
     """
+
+    device_graphs = AscendGraphs()
 
     def __init__(
         self, vllm_config: VllmConfig, device: torch.device, cudagraph_mode: CUDAGraphMode, decode_query_len: int,
@@ -79,7 +83,7 @@ class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):  # type: ig
         with self.staged_replay(desc) as state:
             context, params = merged_context(state.forward_contexts), self.twin_params[desc]
             params.check(len(state.forward_contexts[0].attn_metadata))
-            self.update_stream.wait_stream(torch.cuda.current_stream())
+            self.update_stream.wait_stream(devices.current_stream())
             # Past vllm-ascend's method, which would update the graph of a whole batch.
             output = super(ModelAclGraphManager, self).run_fullgraph(desc)
             try:
@@ -101,7 +105,7 @@ class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):  # type: ig
         """Let a replay end that was not updated, and never replay its graph again: some of it may not wait any more."""
         assert self.update_stream is not None
         self.twin_params[desc].let_pass(self.update_stream)
-        torch.cuda.synchronize()
+        devices.synchronize()
         self.release_twin(desc)
 
     def release_twin(self, desc: BatchExecutionDescriptor) -> None:

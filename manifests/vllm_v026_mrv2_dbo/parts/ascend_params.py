@@ -61,7 +61,7 @@ class TwinParams:
         events, handles = in_order([s.events for s in self.stages]), in_order([s.handles for s in self.stages])
         return GraphParams(events, self.workspaces, handles, in_order([s.attn_params for s in self.stages]))
 
-    def let_pass(self, stream: torch.cuda.Stream) -> None:
+    def let_pass(self, stream: torch.Stream) -> None:
         """Let a replay end that waits for updates which do not come."""
         for stage in self.stages:
             for event in stage.events[self.num_tokens]:
@@ -117,7 +117,7 @@ def merged_context(contexts: Sequence[ForwardContext]) -> ForwardContext:
 
 
 def update_stages(
-    backend: Any, stream: torch.cuda.Stream, context: ForwardContext, num_tokens: int, vllm_config: VllmConfig
+    backend: Any, stream: torch.Stream, context: ForwardContext, num_tokens: int, vllm_config: VllmConfig
 ) -> None:
     """Update the graph whose parameters are in force; the updates are done on `stream`, and let the replay pass.
 

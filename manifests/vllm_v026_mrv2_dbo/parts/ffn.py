@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import torch
+from afd_backports.vllm_v026_mrv2_dbo.device import DeviceGraphs, Graph
 from afd_backports.vllm_v026_mrv2_dbo.host import ControlPayload, FFNAction, FFNPolicy
 
 FFNKey = tuple[tuple[int, tuple[int, ...]], ...]
@@ -28,12 +28,21 @@ def ffn_key(payload: ControlPayload) -> FFNKey:
 
 
 class FFNGraphPolicy:
-    """Captures each shape once, when it is announced for capture, and replays it from then on when a graph is asked for.
+    """Captures each shape once, when it is announced for capture, and replays it when a replay is announced.
 
-    What runs eagerly on the attention side runs eagerly here, whether there is a graph or not.
+    What runs eagerly on the attention side runs eagerly here, whether there is a graph or not. A shape that is announced for capture
+    again, as the attention side captures anew what failed there, keeps its graph. Whether that is replayed depends on the connector.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, capture_moves_data: bool) -> None:
+        """Nothing is captured yet.
+
+        Args:
+            capture_moves_data: whether the attention side sends hidden states while it captures, and waits for what comes back. A
+                connector whose transfers are work of the device does not: a capture does none of the work that it records,
+                and an FFN rank that replayed would wait for ever. One that transfers on the host, where it is called, does.
+        """
+        self._moves_data = capture_moves_data
         self._captured: set[FFNKey] = set()
 
     def action(self, payload: ControlPayload) -> FFNAction:
@@ -54,9 +63,13 @@ class FFNGraphPolicy:
         if payload.is_graph_replaying and key not in self._captured:
             known = "; ".join(map(describe, sorted(self._captured))) or "nothing"
             raise FFNControlError(f"a replay is announced for {describe(key)}, which was never captured here; captured: {known}")
-        if payload.is_graph_replaying or payload.is_graph_capturing:
-            return FFNAction.REPLAY if key in self._captured else FFNAction.CAPTURE
-        return FFNAction.EAGER
+        if payload.is_graph_replaying:
+            return FFNAction.REPLAY
+        if not payload.is_graph_capturing:
+            return FFNAction.EAGER
+        if key not in self._captured:
+            return FFNAction.CAPTURE
+        return FFNAction.REPLAY if self._moves_data else FFNAction.KEEP
 
     def captured(self, payload: ControlPayload) -> None:
         """The step of this payload is captured. A capture that fails is not, and is tried again when it is announced again."""
@@ -75,8 +88,6 @@ def describe(key: FFNKey) -> str:
 class FFNSteps:
     """Runs the steps of an FFN rank: eagerly, under capture, or from a graph, as the policy says.
 
-    The device is reached through the names of `torch.cuda` that vLLM-Ascend redirects.
-
     Attributes:
         policy: says what is done with a step.
         graphs: the graph of each captured shape, and what its capture returned.
@@ -87,8 +98,8 @@ class FFNSteps:
         forward: Callable[[ControlPayload], Any],
         prepare: Callable[[ControlPayload], None],
         *,
-        capture_moves_data: bool,
-        policy: FFNPolicy | None = None,
+        policy: FFNPolicy,
+        device_graphs: DeviceGraphs,
         pool: Any = None,
         capture_scope: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
@@ -98,17 +109,15 @@ class FFNSteps:
             forward: receives, computes and sends all layers and stages of a step. It is called for steps that are eager,
                 and for those that are captured.
             prepare: takes note of each step before it is run: host work, no part of a graph.
-            capture_moves_data: whether the attention side sends anything while it captures. On a device it does not: a
-                capture does none of the work that it records. Then a shape that is announced for capture again has a
-                graph already, and there is nothing to replay it on.
-            policy: a new `FFNGraphPolicy` by default.
+            policy: says what is done with each step; an `FFNGraphPolicy`.
+            device_graphs: makes and captures the graphs; on an NPU `ascend_device.AscendGraphs`.
             pool: memory pool of the graphs.
             capture_scope: entered around each capture.
         """
-        self.policy = policy or FFNGraphPolicy()
-        self.graphs: dict[FFNKey, tuple[torch.cuda.CUDAGraph, Any]] = {}
+        self.policy = policy
+        self.graphs: dict[FFNKey, tuple[Graph, Any]] = {}
         self._forward, self._prepare = forward, prepare
-        self._capture_moves_data, self._pool, self._capture_scope = capture_moves_data, pool, capture_scope
+        self._device_graphs, self._pool, self._capture_scope = device_graphs, pool, capture_scope
 
     def step(self, payload: ControlPayload) -> FFNAction:
         """Run one step; what was done.
@@ -124,13 +133,13 @@ class FFNSteps:
             self._forward(payload)
         elif action is FFNAction.CAPTURE:
             self._capture(payload)
-        elif payload.is_graph_replaying or self._capture_moves_data:
+        elif action is FFNAction.REPLAY:
             self.graphs[ffn_key(payload)][0].replay()
         return action
 
     def _capture(self, payload: ControlPayload) -> None:
-        graph = torch.cuda.CUDAGraph()
-        with self._capture_scope(), torch.cuda.graph(graph, pool=self._pool):
+        graph = self._device_graphs.new()
+        with self._capture_scope(), self._device_graphs.capture(graph, pool=self._pool):
             output = self._forward(payload)
         self.graphs[ffn_key(payload)] = graph, output
         self.policy.captured(payload)

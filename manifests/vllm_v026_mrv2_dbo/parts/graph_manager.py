@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import torch
 from afd_backports.vllm_v026_mrv2_dbo import scopes
 from afd_backports.vllm_v026_mrv2_dbo.descriptor import AFDBatchExecutionDescriptor, UBatchGraphManager
+from afd_backports.vllm_v026_mrv2_dbo.device import DeviceGraphs, Graph, current_stream
 from vllm.config.compilation import CUDAGraphMode
 from vllm.v1.worker.gpu import cudagraph_utils
 from vllm.v1.worker.ubatch_utils import UBatchSlice, UBatchSlices
@@ -38,14 +38,16 @@ class TwinGraphs(UBatchGraphManager):
     """Twins of the native graphs: the same shapes, split into two ubatches.
 
     Attributes:
+        device_graphs: makes and captures graphs.
         stage_runner: prepares and runs the ubatches; None when nothing is split.
         twin_descs: what is captured split, by mode, large shapes first.
         twin_slices: the slices that each twin was captured with.
         replay_hooks: what is done around each replay.
     """
 
-    graphs: dict[cudagraph_utils.BatchExecutionDescriptor, torch.cuda.CUDAGraph]
+    graphs: dict[cudagraph_utils.BatchExecutionDescriptor, Graph]
     _capture_descs: dict[CUDAGraphMode, list[cudagraph_utils.BatchExecutionDescriptor]]
+    device_graphs = DeviceGraphs()
     stage_runner: "AFDAscendUBatchRunnerV2 | None" = None
 
     def attach(self, ubatch_runner: "AFDAscendUBatchRunnerV2 | None") -> None:
@@ -82,7 +84,7 @@ class TwinGraphs(UBatchGraphManager):
         """Tell the FFN side of the warm-up or the capture that is about to begin, and order it after its preparation."""
         assert self.stage_runner is not None
         self.twin_slices[desc] = state.slices
-        self.stage_runner.capture_stream.wait_stream(torch.cuda.current_stream())
+        self.stage_runner.capture_stream.wait_stream(current_stream())
         with scopes.capturing(self.stage_runner.host.control, warmup):
             self.stage_runner.announce(state.forward_contexts)
 

@@ -141,18 +141,22 @@ class FFNConnector(Protocol):
 
 
 class FFNAction(Enum):
-    """What the FFN side does with a step."""
+    """What the FFN side does with a step.
+
+    `KEEP`: nothing. The shape has been captured, and it is announced for another capture, in which no data moves.
+    """
 
     EAGER = "eager"
     CAPTURE = "capture"
     REPLAY = "replay"
+    KEEP = "keep"
 
 
 class FFNPolicy(Protocol):
     """Decides on the FFN side."""
 
     def action(self, payload: ControlPayload) -> FFNAction:
-        """What to do; a shape that has been captured is replayed when it is announced for capture again."""
+        """What to do. A shape is captured once, however often it is announced for capture."""
 
     def captured(self, payload: ControlPayload) -> None:
         """The capture that `action` has asked for is complete."""

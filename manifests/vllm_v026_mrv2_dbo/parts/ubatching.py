@@ -3,8 +3,6 @@
 import threading
 from collections.abc import Callable
 
-import torch
-from vllm.utils import torch_utils
 from vllm.v1.worker import ubatching
 
 
@@ -67,15 +65,6 @@ class StageRun:
     def alone(self) -> bool:
         """Whether there is no other stage left to hand over to."""
         return len(self._running) < 2
-
-
-def set_stream(stream: torch.cuda.Stream) -> None:
-    """Make `stream` the current one of this thread, for the device and for vLLM.
-
-    vLLM keeps its own record in its version of `torch.cuda.set_stream`. vLLM-Ascend puts another function in that place.
-    """
-    torch.cuda.set_stream(stream)
-    torch_utils._current_stream_tls.value = stream
 
 
 def hand_over() -> None:

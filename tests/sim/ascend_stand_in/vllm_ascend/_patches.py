@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from vllm.model_executor.layers.attention import mla_attention
 from vllm.v1.worker.gpu import attn_utils, cudagraph_utils, model_runner
 
+from tests.sim.ascend import ACCELERATOR
 from vllm_ascend.worker.v2.input_batch import AscendInputBatch
 from vllm_ascend.worker.v2.model_states.default import AscendModelState
 
@@ -40,6 +42,8 @@ def _reshape(attn_groups: Any, kv_cache_raw_tensors: Any, **options: Any) -> dic
     return found
 
 
+for _name, _npu in ACCELERATOR.items():
+    setattr(torch.accelerator, _name, getattr(torch.npu, _npu))  # type: ignore[attr-defined]
 attn_utils._reshape_kv_cache = _reshape  # type: ignore[assignment]
 mla_attention.get_mla_prefill_backend = _prefill_backend  # type: ignore[assignment]
 cudagraph_utils.InputBatch = model_runner.InputBatch = AscendInputBatch  # type: ignore[misc]

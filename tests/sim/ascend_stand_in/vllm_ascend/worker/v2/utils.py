@@ -7,19 +7,28 @@ from contextlib import contextmanager
 import torch
 from vllm.distributed.device_communicators import cuda_communicator
 
+from tests.sim.ascend import REDIRECTED
 from vllm_ascend.compilation.acl_graph import get_graph_params, weak_ref_workspaces
 
 
-class _graph(torch.npu.graph):
-    def __exit__(self, *exc):
-        super().__exit__(*exc)
+@contextmanager
+def torch_npu_graph_wrapper(*args, **kwargs):
+    """Workspaces are the graph's when it has been captured."""
+    try:
+        with torch.npu.graph(*args, **kwargs):
+            yield
+    finally:
         weak_ref_workspaces(get_graph_params())
+
+
+_OTHERS = {"CUDAGraph": torch.npu.NPUGraph, "graph": torch_npu_graph_wrapper}
 
 
 @contextmanager
 def torch_cuda_wrapper():
-    """For good, like the original."""
-    torch.cuda.set_stream, torch.cuda.graph = torch.npu.set_stream, _graph
+    """For good, like the original, and the same names."""
+    for name in REDIRECTED:
+        setattr(torch.cuda, name, _OTHERS[name] if name in _OTHERS else getattr(torch.npu, name))
     yield
 
 
