@@ -21,6 +21,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from afd_patchkit.findings.finding import Position
+from afd_patchkit.operations import OPERATIONS, Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,11 +267,6 @@ class MemberChange(Model):
     after: MemberName | None = Field(default=None, description="with `add`: the member that it goes after")
 
 
-OPERATIONS = (
-    "insert", "replace", "remove", "expr", "call", "clause", "parameter", "returns", "decorator", "member", "field", "rebind",
-)  # fmt: skip
-
-
 class Delta(Model):
     """One named change: exactly one operation and what that operation takes."""
 
@@ -316,6 +312,11 @@ class Delta(Model):
     def operation(self) -> str:
         """The name of its one operation."""
         return next(op for op in OPERATIONS if getattr(self, op) is not None)
+
+    @property
+    def does(self) -> Operation:
+        """What is to be known of its operation."""
+        return OPERATIONS[self.operation]
 
 
 # ---- probes ---------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ FLOORS = (
     ("names", "delta", "manifest"),
     ("patterns", "upstream"),
     ("source", "model", "project"),
-    ("findings", "__init__"),
+    ("findings", "operations", "__init__"),
     ("digests", "files", "git", "version"),
 )
 LEVEL = {room: level for level, rooms in enumerate(reversed(FLOORS)) for room in rooms}

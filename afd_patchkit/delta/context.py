@@ -16,8 +16,6 @@ from afd_patchkit.source.syntax import blocks
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import Token, token_digest, tokens_in
 
-_DECLARED = frozenset({"parameter", "returns", "decorator"})
-"""Operations whose code reads no locals of the body."""
 _AGAIN = (ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -100,14 +98,14 @@ def surroundings(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Surrou
     anchor = next((m for m in matches if _meets(m.span, touched)), matches[0] if matches else None)
     headers = tuple(span for node in _path(symbol, touched.start) if (span := _header(place, node)))
     before = after = None
-    if edit.operation == "insert" and not _named(symbol, anchor, touched):
+    if edit.does.beside and not _named(symbol, anchor, touched):
         before, after = _around(symbol, place, edit, touched)
     elif anchor is not None and anchor.siblings:
         if anchor.index > 0:
             before = place.region([anchor.siblings[anchor.index - 1]])
         if anchor.end < len(anchor.siblings):
             after = place.region([anchor.siblings[anchor.end]])
-    names = _names(edit.emitted) if edit.operation not in _DECLARED else frozenset()
+    names = _names(edit.emitted) if not edit.does.header else frozenset()
     reach = _reach(symbol, touched)
     bindings = tuple(
         span
@@ -196,14 +194,14 @@ def argument_names(call: ast.Call) -> tuple[str, ...]:
 def _holder(
     symbol: Symbol, place: Place, edit: Edit, anchor: Match | None
 ) -> tuple[str | None, tuple[str, ...]]:
-    if anchor is None or (anchor.body is not None and edit.operation != "call"):
+    if anchor is None or (anchor.body is not None and not edit.does.call):
         return None, ()
     node = anchor.nodes[0] if anchor.body is not None else anchor.owner
     if not isinstance(node, ast.stmt):
         return None, ()
     file = symbol.file
     whole = _header(place, node) or place.region([node])
-    call = called(anchor.nodes[0]) if edit.operation == "call" else None
+    call = called(anchor.nodes[0]) if edit.does.call else None
     if call is None:
         return digest_of(file, whole), ()
     cut = Span(file.node_span(call.func).end, file.node_span(call).end)

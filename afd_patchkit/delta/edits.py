@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.operations import OPERATIONS, Operation
 from afd_patchkit.source.text import SourceFile, Span
 
 
@@ -66,6 +67,11 @@ class Edit:
     parent: int | None = None
     touched: Span | None = None
     where: Position | None = None
+
+    @property
+    def does(self) -> Operation:
+        """What is to be known of its operation."""
+        return OPERATIONS[self.operation]
 
     @property
     def keeps(self) -> tuple[Span, ...]:
@@ -138,7 +144,7 @@ class Nesting:
             if isinstance(p, Keep)
         ):
             return holder.id < edit.id  # each keeps the other's text: the earlier delta is the outer one
-        removed = not edit.pieces or edit.operation == "remove"
+        removed = not edit.pieces or (edit.does.drops and not edit.does.keeps)
         return keep.span != edit.span or not removed  # what is removed whole cannot be kept
 
 

@@ -21,7 +21,7 @@ def frozen_findings(builder: Builder, deltas: Sequence[Delta]) -> Iterable[Findi
     """PK220 for every delta whose code repeats what it replaces; a note when the manifest says why."""
     for delta in deltas:
         for code, spans in _replacements(builder, delta):
-            found = _repeated(builder, code, spans, whole=delta.operation in ("expr", "call"))
+            found = _repeated(builder, code, spans, whole=delta.does.repeats == "expressions")
             if found:
                 yield finding(
                     "PK220",
@@ -41,9 +41,9 @@ def frozen_findings(builder: Builder, deltas: Sequence[Delta]) -> Iterable[Findi
 def _replacements(builder: Builder, delta: Delta) -> Iterator[tuple[Code, list[Span]]]:
     """Code of a delta, and the upstream text that each replaces."""
     edits = [edit for edit in builder.edits if edit.delta == delta.name and edit.touched is not None]
-    if isinstance(delta.with_, Code) and delta.operation in ("replace", "clause", "member", "field", "decorator"):
+    if isinstance(delta.with_, Code) and delta.does.repeats == "with":
         yield delta.with_, [edit.span for edit in edits if len(edit.span)]
-    elif delta.operation in ("expr", "call"):
+    elif delta.does.repeats == "expressions":
         swapped = {edit.id: edit.span for edit in edits}
         for number, code in builder.swapped():
             if number in swapped:

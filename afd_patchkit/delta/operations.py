@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
+from afd_patchkit.delta import call_ops, class_ops, clause_ops, header_ops
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import STATEMENT, Keep, Piece
@@ -23,23 +24,7 @@ def apply_delta(builder: Builder, delta: Delta) -> None:
     Raises:
         DeltaError: an anchor does not match as often as it must, or the operation cannot be done there.
     """
-    from afd_patchkit.delta import call_ops, class_ops, clause_ops, header_ops
-
-    table: Mapping[str, Callable[[Builder, Delta], None]] = {
-        "insert": insert,
-        "replace": replace,
-        "remove": remove,
-        "expr": expression,
-        "call": call_ops.call,
-        "clause": clause_ops.clause,
-        "parameter": header_ops.parameter,
-        "returns": header_ops.returns,
-        "decorator": header_ops.decorator,
-        "member": class_ops.member,
-        "field": class_ops.member,
-        "rebind": rebind,
-    }
-    table[delta.operation](builder, delta)
+    APPLIED[delta.operation](builder, delta)
 
 
 def rebind(builder: Builder, delta: Delta) -> None:
@@ -305,3 +290,20 @@ def expression(builder: Builder, delta: Delta) -> None:
         node = match.nodes[0]
         assert isinstance(node, ast.expr)
         builder.swap(delta, node, match.span, delta.with_, match.span)
+
+
+APPLIED: Mapping[str, Callable[[Builder, Delta], None]] = {
+    "insert": insert,
+    "replace": replace,
+    "remove": remove,
+    "expr": expression,
+    "call": call_ops.call,
+    "clause": clause_ops.clause,
+    "parameter": header_ops.parameter,
+    "returns": header_ops.returns,
+    "decorator": header_ops.decorator,
+    "member": class_ops.member,
+    "field": class_ops.member,
+    "rebind": rebind,
+}
+"""How each operation of `afd_patchkit.operations` is applied."""

@@ -12,24 +12,15 @@ from packaging.utils import canonicalize_name
 
 from afd_patchkit import model
 from afd_patchkit.findings.finding import Finding, Position, finding
-from afd_patchkit.manifest import rules, syntax
+from afd_patchkit.manifest import syntax
 from afd_patchkit.manifest.nested import nested
 from afd_patchkit.manifest.nodes import Mapping, Node, Sequence
 from afd_patchkit.manifest.values import Table
 from afd_patchkit.model import Code, Delta
+from afd_patchkit.operations import OPERATIONS
 
 UPSTREAM = "__upstream__"
 _DUNDER = re.compile(r"\b__[A-Za-z0-9_]+?__\b")
-_WITH = {
-    "replace": "statements",
-    "expr": "expression",
-    "clause": "clause",
-    "parameter": "parameter",
-    "decorator": "expression",
-    "member": "member",
-    "field": "member",
-}
-"""What `with` holds, by operation."""
 
 
 def problems(made: model.Model, table: Table, root: Node | None, *, broken: bool) -> Iterator[Finding]:
@@ -57,28 +48,25 @@ def problems(made: model.Model, table: Table, root: Node | None, *, broken: bool
 
 
 def _delta(delta: Delta, table: Table) -> Iterator[Finding]:
-    operations = [op for op in model.OPERATIONS if getattr(delta, op) is not None]
-    if len(operations) != 1:
+    if sum(getattr(delta, op) is not None for op in OPERATIONS) != 1:
         return  # reported by the key rules
-    operation = operations[0]
     if isinstance(delta.with_, Code):
-        yield from syntax.problems(delta.with_, _WITH.get(operation, "statements"))
+        yield from syntax.problems(delta.with_, delta.does.new)
     for body, key in ((delta.with_, "with"), (delta.insert, "insert")):
-        if isinstance(body, model.TakeBody) and operation not in ("insert", "replace"):
-            message = f"`take` gives statements, which `{operation}` cannot use"
+        if isinstance(body, model.TakeBody) and not delta.does.takes:
+            message = f"`take` gives statements, which `{delta.operation}` cannot use"
             yield finding("PK011", message, manifest=table.at(key))
-    yield from _placeholders(delta, table, operation)
+    yield from _placeholders(delta, table)
 
 
-def _placeholders(delta: Delta, table: Table, operation: str) -> Iterator[Finding]:
+def _placeholders(delta: Delta, table: Table) -> Iterator[Finding]:
     code = delta.with_ if isinstance(delta.with_, Code) else delta.insert if isinstance(delta.insert, Code) else None
     used = set(_DUNDER.findall(code.text)) if code else set()
-    replaces = operation in ("replace", "expr", "clause", "member", "field")
-    if UPSTREAM in used and not replaces and code:
-        message = f"`{UPSTREAM}` stands for replaced text, and `{operation}` replaces none"
+    if UPSTREAM in used and not delta.does.keeps and code:
+        message = f"`{UPSTREAM}` stands for replaced text, and `{delta.operation}` replaces none"
         yield finding("PK011", message, manifest=_place_of(code, UPSTREAM))
     given = table.node.get("parts")
-    parts = given.keys if isinstance(given, Mapping) and operation == "replace" else {}
+    parts = given.keys if isinstance(given, Mapping) and "parts" in delta.does.keys.companions else {}
     for name, where in parts.items():
         if name == "upstream":
             yield finding("PK018", "a part cannot be called `upstream`: that is the whole", manifest=where)
@@ -88,7 +76,7 @@ def _placeholders(delta: Delta, table: Table, operation: str) -> Iterator[Findin
     known = [UPSTREAM, *(f"__{name}__" for name in parts)]
     for name in sorted(used.difference(known)):
         near = get_close_matches(name, known, n=1, cutoff=0.75)
-        if near and replaces and code:
+        if near and delta.does.keeps and code:
             help_ = f"Did you mean `{near[0]}`?"
             yield finding("PK011", f"`{name}` is no placeholder here", manifest=_place_of(code, name), help=help_)
     if delta.deltas and delta.with_ is not None and not used.intersection(known):
@@ -119,9 +107,10 @@ def _entry(entry: model.Entry, table: Table) -> Iterator[Finding]:
             message = f"two deltas of the entry are called {delta.name!r}"
             yield finding("PK010", message, manifest=delta.where, help=help_)
         seen.setdefault(delta.name, delta.where)
-        operation = next((op for op in model.OPERATIONS if getattr(delta, op) is not None), None)
-        if entry.kind == "delegate" and operation and operation not in rules.DELEGATE_OPERATIONS:
-            help_ = f"It has a body of its own; its deltas do only {', '.join(sorted(rules.DELEGATE_OPERATIONS))}."
+        operation = next((op for op in OPERATIONS if getattr(delta, op) is not None), None)
+        if entry.kind == "delegate" and operation and not OPERATIONS[operation].header:
+            known = sorted(name for name, does in OPERATIONS.items() if does.header)
+            help_ = f"It has a body of its own; its deltas do only {', '.join(known)}."
             yield finding("PK013", f"`{operation}` cannot change a delegate", manifest=delta.where, help=help_)
 
 

@@ -10,39 +10,7 @@ from afd_patchkit import model
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.manifest.nodes import Mapping as YamlMapping
 from afd_patchkit.manifest.values import Table
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """What goes with one operation (or one kind of entry).
-
-    Attributes:
-        needs: keys that must stand beside it.
-        may: keys that may stand beside it.
-        one_of: exactly one of these stands beside it.
-        some_of: at least one of these stands beside it.
-        at_most: at most one of these stands beside it.
-        clashes: pairs of keys that do not go together.
-        requires: pairs of keys of which the first needs the second.
-        with_if: `with` stands beside it exactly when the operation's own mapping has this key.
-        help: what to write, for a key that is missing.
-    """
-
-    needs: tuple[str, ...] = ()
-    may: tuple[str, ...] = ()
-    one_of: tuple[str, ...] = ()
-    some_of: tuple[str, ...] = ()
-    at_most: tuple[str, ...] = ()
-    clashes: tuple[tuple[str, str], ...] = ()
-    requires: tuple[tuple[str, str], ...] = ()
-    with_if: str | None = None
-    help: str | None = None
-
-    @property
-    def companions(self) -> frozenset[str]:
-        """All keys that may stand beside it."""
-        with_ = ("with",) if self.with_if else ()
-        return frozenset((*self.needs, *self.may, *self.one_of, *self.some_of, *self.at_most, *with_))
+from afd_patchkit.operations import OPERATIONS, Alternative
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,39 +34,13 @@ class Rule:
     default: str | None = None
 
 
-_SEARCH = ("within", "next_to", "nth", "count")
-_CLASHES = (("nth", "count"),)
 _PLACED = Alternative(at_most=("before", "after"))
 
 RULES: Mapping[type[model.Model], Rule] = {
     model.Delta: Rule(
         "delta",
         "PK011",
-        {
-            "insert": Alternative(
-                one_of=("before", "after", "at"),
-                may=_SEARCH,
-                clashes=(*_CLASHES, ("at", "next_to"), ("at", "nth"), ("at", "count")),
-            ),
-            "replace": Alternative(
-                needs=("with",),
-                may=(*_SEARCH, "parts", "deltas"),
-                clashes=_CLASHES,
-                help="Give the new code in `with`; to drop statements, use `remove`.",
-            ),
-            "remove": Alternative(may=_SEARCH, clashes=_CLASHES),
-            "expr": Alternative(
-                needs=("with",), may=_SEARCH, clashes=_CLASHES, help="Give the new expression in `with`."
-            ),
-            "call": Alternative(may=_SEARCH, clashes=_CLASHES),
-            "clause": Alternative(may=_SEARCH, clashes=_CLASHES, with_if="replace"),
-            "parameter": Alternative(with_if="replace"),
-            "returns": Alternative(),
-            "decorator": Alternative(with_if="replace"),
-            "member": Alternative(with_if="replace"),
-            "field": Alternative(with_if="replace"),
-            "rebind": Alternative(),
-        },
+        {name: operation.keys for name, operation in OPERATIONS.items()},
         always=frozenset({"name", "reason", "frozen"}),
     ),
     model.CallChange: Rule(
@@ -162,10 +104,6 @@ RULES: Mapping[type[model.Model], Rule] = {
         default="copy",
     ),
 }
-
-DELEGATE_OPERATIONS = frozenset({"parameter", "returns", "decorator", "rebind"})
-"""What the deltas of a delegate may do: its body is its own already."""
-
 
 @dataclass(frozen=True, slots=True)
 class Breach:

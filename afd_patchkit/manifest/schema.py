@@ -12,9 +12,10 @@ from pydantic_core import core_schema
 
 from afd_patchkit import model
 from afd_patchkit.manifest import syntax
-from afd_patchkit.manifest.rules import RULES, Alternative, Rule
+from afd_patchkit.manifest.rules import RULES, Rule
 from afd_patchkit.manifest.texts import HELD
 from afd_patchkit.model import What
+from afd_patchkit.operations import OPERATIONS, Alternative
 
 Schema = dict[str, Any]
 
@@ -122,7 +123,7 @@ def _constraint(rule: Rule, operation: str | None, alternative: Alternative, eve
         result["required"] = [*own, *alternative.needs]
     allowed = alternative.companions | rule.always | {*own, rule.selector}
     properties: Schema = dict.fromkeys(sorted(every - allowed), False)
-    if "with" in allowed and operation != "replace":  # only statements can be taken from another pin
+    if "with" in allowed and not OPERATIONS[operation or ""].takes:  # only statements can be taken from another pin
         properties["with"] = {"type": "string"}
     if properties:
         result["properties"] = properties

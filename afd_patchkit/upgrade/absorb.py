@@ -58,7 +58,7 @@ def absorbed(base: Symbol, patched: str, new: Symbol) -> Answer:
 def absorbed_lines(delta: Delta, lines: LineDiff) -> Answer:
     """The same from line digests alone, for deltas that add statements of their own."""
     codes = [c for c in (delta.insert, delta.with_) if isinstance(c, Code)]
-    if delta.operation not in ("insert", "replace") or not codes:
+    if not delta.does.takes or not codes:
         return "no"
     wanted = [t for t in codes[0].text.split("\n") if t.strip() and "__" not in t]
     digests = line_digests(wanted)

@@ -201,7 +201,7 @@ def _edit(
             details=[f"now: {file.line_of(s.start)}: {first_text(file, s)}" for s, d in zip(here.bindings, after["bindings"], strict=True) if d not in before["bindings"]],
             help="Does the name still hold what the delta expects?",
         )
-    if edit.operation == "call" and pair.delta.call is not None and pair.delta.call.callee is not None:
+    if edit.does.call and pair.delta.call is not None and pair.delta.call.callee is not None:
         yield from _arguments(pair, before, after, at)
 
 
@@ -225,7 +225,7 @@ def _headers(
 
 def _layout(pair: Pair, before: Mapping[str, Any], after: Mapping[str, Any], edit: Edit) -> list[str]:
     """New lines of replaced text whose tokens are the old ones."""
-    if edit.keeps or not len(edit.span) or edit.operation not in ("replace", "remove"):
+    if edit.keeps or not len(edit.span) or not edit.does.drops:
         return []
     first, last = after["lines"]
     old = set(pair.lines.old[before["lines"][0] - 1 : before["lines"][1]])

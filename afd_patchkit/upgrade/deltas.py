@@ -20,9 +20,6 @@ from afd_patchkit.upgrade.reanchor import propose
 from afd_patchkit.upgrade.result import DeltaResult, Proposal, Status
 from afd_patchkit.upgrade.sides import LineDiff, One, apply, file_line, flat
 
-_HEADER = frozenset({"parameter", "returns", "decorator", "rebind"})
-"""Operations whose anchor is the definition itself."""
-
 
 @dataclass(frozen=True)
 class Change:
@@ -167,7 +164,7 @@ class _Judge:
         if one.applied is None:
             return self._gone(old_lines)
         new_lines = _lines([r["lines"] for _, r in flat(one.records, self.delta)], self.change.new.line_ranges)
-        if self.delta.operation == "rebind":
+        if not self.delta.does.edits:
             return DeltaResult(self.delta.name, "clean", old_lines=old_lines, new_lines=new_lines)
         answer = self._absorbed()
         if answer == "all":
@@ -223,7 +220,7 @@ class _Judge:
 
     def _absorbed(self) -> Answer:
         base = self.pair.base
-        if self.delta.operation == "rebind":
+        if not self.delta.does.edits:
             return "no"
         if base is None or self.change.base is None:
             return absorbed_lines(self.delta, self.change.lines)
@@ -249,7 +246,7 @@ class _Judge:
         merged = self._merged()
         if merged is None or not merged.clean:
             self.abstained = True
-            return [] if self.delta.operation in _HEADER or self._aligned() else [self._elsewhere()]
+            return [] if self.delta.does.header or self._aligned() else [self._elsewhere()]
         if self.pair.base is not None:
             marker = self.change.marker
             same = normal(merged.text, marker) == normal(self.pair.new.text, marker)

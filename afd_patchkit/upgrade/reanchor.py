@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from afd_patchkit.findings.finding import Position
@@ -54,14 +55,10 @@ def propose(delta: Delta, base: One, alignment: Alignment, attempt: Callable[[De
 
 def anchors(delta: Delta) -> Iterator[tuple[str, Code]]:
     """The patterns of a delta that say where it goes, with their keys."""
-    for key in ("before", "after", "replace", "remove", "expr"):
-        value = getattr(delta, key)
+    for key in delta.does.anchors:
+        value = attrgetter(key)(delta)
         if isinstance(value, Code):
             yield key, value
-    if delta.call is not None:
-        yield "call.match", delta.call.match
-    if delta.clause is not None:
-        yield "clause.of", delta.clause.of
 
 
 def with_anchor(delta: Delta, key: str, code: Code) -> Delta:
