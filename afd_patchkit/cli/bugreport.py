@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
-_PACKAGES = ("click", "libcst", "pydantic", "PyYAML", "ruamel.yaml", "httpx", "packaging", "rich")
+_PACKAGES = ("click", "libcst", "pydantic", "PyYAML", "httpx", "packaging", "rich")
 
 
 def report_bug(session: Session, error: Exception) -> None:

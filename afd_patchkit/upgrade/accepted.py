@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
@@ -45,11 +49,20 @@ class Acceptance:
     anchor: str = ""
     who: str = ""
     date: str = ""
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
 
     @property
     def subject(self) -> str:
         """`ENTRY/DELTA`, for messages."""
         return f"{self.entry}/{self.delta}" if self.delta else self.entry
+
+
+class _File(BaseModel):
+    """The file: its rows leave out what is empty."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    schema_: Literal[1] = Field(alias="schema")
+    accepted: tuple[Annotated[Acceptance, BeforeValidator(lambda row: {"delta": "", **row} if isinstance(row, dict) else row)], ...]
 
 
 def path_of(project: Project) -> Path:
@@ -65,21 +78,27 @@ def load(project: Project) -> tuple[Acceptance, ...]:
     """
     path = path_of(project)
     try:
-        data = json.loads(path.read_bytes())
-        if data["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {data['schema']!r}, this tool writes {SCHEMA}")
-        return tuple(Acceptance(**{**item, "delta": item.get("delta", "")}) for item in data["accepted"])
+        return _File.model_validate_json(path.read_bytes()).accepted
     except FileNotFoundError:
         return ()
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ManifestError(
-            finding(
-                "PK097",
-                f"the acceptances cannot be read: {error}",
-                manifest=Position(project.shown(path), getattr(error, "lineno", 0)),
-                help="Restore the file from version control; `afd-patchkit accept` writes it.",
-            )
-        ) from error
+    except OSError as error:
+        wrong, place = [error.strerror or str(error)], None
+    except ValidationError as error:
+        wrong = [f"{_key(e['loc'])}{e['msg'][:1].lower()}{e['msg'][1:]}" for e in error.errors(include_url=False)]
+        place = re.search(r"at line (\d+) column (\d+)$", wrong[0])
+    raise ManifestError(
+        finding(
+            "PK097",
+            f"the acceptances cannot be read: {wrong[0]}",
+            manifest=Position(project.shown(path), *(map(int, place.groups()) if place else ())),
+            details=tuple(wrong[1:]),
+            help="Restore the file from version control; `afd-patchkit accept` writes it.",
+        )
+    )
+
+
+def _key(loc: tuple[str | int, ...]) -> str:
+    return f"`{'.'.join(map(str, loc))}`: " if loc else ""
 
 
 def dumps(items: Sequence[Acceptance]) -> bytes:

@@ -8,8 +8,9 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from afd_patchkit.upstream.failures import bad_setting
 from afd_patchkit.upstream.settings import IndexSettings, Progress, redact
@@ -106,6 +107,14 @@ class Reply:
     url: str
     content_type: str
     body: bytes
+
+
+class _Trip:
+    """A request and those that redirects make of it."""
+
+    def __init__(self, stats: Stats) -> None:
+        self.stats = stats
+        self.last: httpx.URL | None = None
 
 
 class Network:
@@ -228,6 +237,9 @@ class Network:
                     error, httpx.UnsupportedProtocol | httpx.ProxyError
                 ):
                     break
+            except httpx.TooManyRedirects:
+                reason = f"more than {_REDIRECTS} redirects"
+                break
             except (httpx.InvalidURL, httpx.DecodingError) as error:
                 reason = _reason(error)
                 break
@@ -240,29 +252,23 @@ class Network:
     def _once(
         self, url: str, headers: Mapping[str, str], stats: Stats, handle: Callable[[httpx.Response, str], T]
     ) -> T:
-        for _ in range(_REDIRECTS + 1):
-            with self._stream(url, headers, stats) as response:
-                status = response.status_code
-                if status in {301, 302, 303, 307, 308} and "location" in response.headers:
-                    url = self._redirect(url, response.headers["location"])
-                    continue
-                if status in _RETRY_STATUS:
-                    raise _Again(f"status {status}", _retry_after(response))
-                if status not in ({200, 206, 416} if "Range" in headers else {200}):
-                    hint = " (are the credentials of the index right?)" if status in {401, 403} else ""
-                    raise FetchError(f"{redact(url)}: status {status}{hint}", status)
-                return handle(response, url)
-        raise FetchError(f"{redact(url)}: more than {_REDIRECTS} redirects")
+        with self._stream(url, headers, stats) as response:
+            status, at = response.status_code, str(response.url)
+            if status in _RETRY_STATUS:
+                raise _Again(f"status {status}", _retry_after(response))
+            if status not in ({200, 206, 416} if "Range" in headers else {200}):
+                hint = " (are the credentials of the index right?)" if status in {401, 403} else ""
+                raise FetchError(f"{redact(at)}: status {status}{hint}", status)
+            return handle(response, at)
 
     @contextlib.contextmanager
     def _stream(self, url: str, headers: Mapping[str, str], stats: Stats) -> Iterator[httpx.Response]:
-        bare, auth = self._credentials(url)
-        stats.add(requests=1)
-        with self._http().stream("GET", bare, headers=headers, auth=auth) as response:
+        trip = {"trip": _Trip(stats)}
+        with self._http().stream("GET", bare(url), headers=headers, extensions=trip) as response:
             try:
                 yield response
             finally:
-                stats.add(bytes=response.num_bytes_downloaded)
+                stats.add(bytes=sum(r.num_bytes_downloaded for r in (*response.history, response)))
 
     def _chunks(self, response: httpx.Response, *, decoded: bool = False) -> Iterator[bytes]:
         """The body; a trickle counts as stalled."""
@@ -273,23 +279,38 @@ class Network:
             if elapsed > self.timeout + response.num_bytes_downloaded / _SLOWEST:
                 raise _Again(f"the transfer stalled after {response.num_bytes_downloaded} bytes")
 
-    def _redirect(self, url: str, location: str) -> str:
-        target = urljoin(url, location)
-        scheme = urlsplit(target).scheme
-        if scheme not in {"http", "https"} or (scheme == "http" and urlsplit(url).scheme == "https"):
-            raise FetchError(f"{redact(url)}: refused redirect to {redact(target)}")
-        return target
+    def _depart(self, request: httpx.Request) -> None:
+        """Count a request, refuse a redirect that leaves http(s) or its encryption, and say who we are."""
+        trip: _Trip = request.extensions["trip"]
+        trip.stats.add(requests=1)
+        scheme, before = request.url.scheme, trip.last
+        if before is not None and (scheme not in {"http", "https"} or (scheme == "http" and before.scheme == "https")):
+            raise FetchError(f"{redact(str(before))}: refused redirect to {redact(str(request.url))}")
+        trip.last = request.url
+        if "Authorization" not in request.headers and (auth := self._credentials(request.url)) is not None:
+            next(auth.sync_auth_flow(request))
 
-    def _credentials(self, url: str) -> tuple[str, tuple[str, str] | None]:
-        """`url` without user info, and what to authenticate with: its own, that of the index on this host, or netrc's."""
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-        bare = urlunsplit((parts.scheme, host, parts.path, parts.query, ""))
-        for candidate in (parts, *(urlsplit(u) for u in self.settings.urls)):
-            same = candidate.scheme == parts.scheme and candidate.netloc.rpartition("@")[2] == host
-            if same and candidate.username is not None:
-                return bare, (unquote(candidate.username), unquote(candidate.password or ""))
-        return bare, _netrc(parts.hostname or "")
+    def _credentials(self, url: httpx.URL) -> httpx.Auth | None:
+        """What to authenticate with: the address's own user, that of the index on this host, or netrc's."""
+        import httpx
+
+        for candidate in (url, *(httpx.URL(u) for u in self.settings.urls)):
+            same = (candidate.scheme, candidate.host, candidate.port) == (url.scheme, url.host, url.port)
+            if same and candidate.userinfo:
+                return httpx.BasicAuth(candidate.username, candidate.password)
+        return self._netrc
+
+    @cached_property
+    def _netrc(self) -> httpx.Auth | None:
+        import os
+        from netrc import NetrcParseError
+
+        import httpx
+
+        try:
+            return httpx.NetRCAuth(os.environ.get("NETRC") or os.path.expanduser("~/.netrc"))
+        except (OSError, NetrcParseError, UnicodeDecodeError):
+            return None
 
     def _http(self) -> httpx.Client:
         with self._lock:
@@ -306,7 +327,9 @@ class Network:
                         verify=verify,
                         timeout=httpx.Timeout(self.timeout),
                         headers={"User-Agent": f"afd-patchkit/{__version__}"},
-                        follow_redirects=False,
+                        follow_redirects=True,
+                        max_redirects=_REDIRECTS,
+                        event_hooks={"request": [self._depart]},
                         limits=httpx.Limits(max_connections=8, max_keepalive_connections=8),
                     )
                 except (ImportError, ValueError, httpx.InvalidURL) as error:
@@ -327,16 +350,10 @@ def _trust(path: str) -> ssl.SSLContext:
         raise bad_setting(f"the certificate bundle {path} cannot be used: {error}", "Correct the setting.") from None
 
 
-def _netrc(host: str) -> tuple[str, str] | None:
-    import netrc
-    import os
-
-    path = os.environ.get("NETRC") or os.path.expanduser("~/.netrc")
-    try:
-        found = netrc.netrc(path).authenticators(host)
-    except (OSError, netrc.NetrcParseError, UnicodeDecodeError):
-        return None
-    return (found[0], found[2] or "") if found else None
+def bare(url: str) -> str:
+    """`url` without user and fragment, which are not for the request line or for messages."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
 
 
 def _content_range(response: httpx.Response, start: int, end: int) -> int:

@@ -42,11 +42,9 @@ def run(*arguments):
 SLOW = [
     "pydantic",
     "yaml",
-    "ruamel",
     "libcst",
     "rich",
     "httpx",
-    "jinja2",
     "pygments",
     "rapidfuzz",
     "platformdirs",

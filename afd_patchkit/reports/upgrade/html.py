@@ -10,7 +10,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
+from html import escape
 from importlib import resources
+from string import Template
 from typing import Any
 
 from afd_patchkit.findings.finding import Finding, page
@@ -63,30 +65,22 @@ class _Texts:
 
 
 def _page(targets: Sequence[dict[str, Any]], texts: _Texts, marker: str) -> str:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
-
-    folder = resources.files("afd_patchkit.reports.upgrade").joinpath("page")
-    environment = Environment(
-        loader=FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
     data = {"order": ORDER, "meanings": MEANINGS, "marker": marker, "targets": list(targets), "texts": list(texts.all)}
-    style = environment.get_template("page.css").render()
-    parts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("diff.js", "page.js")]
-    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
-    text = environment.get_template("page.html").render(
-        title=targets[0]["title"],
-        version=__version__,
-        data=Markup(_embedded(data)),
-        style=Markup(style),
-        script=Markup(script),
+    style = Template(_file("page.css")).substitute(dark=_file("dark.css"))
+    script = '"use strict";\n(() => {\n' + _file("diff.js") + "\n" + _file("page.js") + "})();\n"
+    return Template(_file("page.html")).substitute(
+        title=escape(targets[0]["title"]),
+        version=escape(__version__),
+        data=_embedded(data),
+        style=style,
+        script=script,
         style_hash=_digest(style),
         script_hash=_digest(script),
     )
-    return text if text.endswith("\n") else text + "\n"
+
+
+def _file(name: str) -> str:
+    return resources.files("afd_patchkit.reports.upgrade").joinpath("page").joinpath(name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:
