@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, Union
 
+from packaging.utils import canonicalize_name
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -145,7 +147,7 @@ class Model(BaseModel):
     where: SkipJsonSchema[Position] = Field(default=Position("<memory>"), validation_alias=WHERE, exclude=True, repr=False)
 
     @classmethod
-    def keys(cls) -> list[str]:
+    def key_names(cls) -> list[str]:
         """Its keys as a person writes them."""
         return [info.alias or name for name, info in cls.model_fields.items() if name != "where"]
 
@@ -475,7 +477,30 @@ class Pin(Model):
     @property
     def import_packages(self) -> tuple[str, ...]:
         """The import packages that the distribution provides: as declared, else its name as an identifier."""
-        return self.packages or (self.distribution.lower().replace("-", "_").replace(".", "_"),)
+        return self.packages or (canonicalize_name(self.distribution).replace("-", "_"),)
+
+    @property
+    def source_commit(self) -> str | None:
+        """The commit that it is read at, when it is read from a repository."""
+        return self.git.commit if self.git is not None else None
+
+    @property
+    def revision(self) -> str | None:
+        """The commit of upstream's that it is, as far as `pins.yaml` says."""
+        return self.commit or self.source_commit
+
+    @property
+    def identity(self) -> str:
+        """What an upgrade moves: the commit that it is read at, else the version."""
+        return self.source_commit or self.version
+
+    def moved(self, to: str) -> Pin:
+        """The pin at another identity: a commit of its repository, or a version from the index."""
+        if to in (self.identity, self.version):
+            return self
+        if self.git is not None and re.fullmatch("[0-9a-f]{40}", to):
+            return self.model_copy(update={"git": self.git.model_copy(update={"commit": to}), "commit": None})
+        return self.model_copy(update={"version": to, "commit": None, "git": None})
 
 
 class Pins(Model):

@@ -82,10 +82,9 @@ class Memo:
         artifacts = {}
         for name in sorted(self._pins(inputs)):
             artifact = self._workspace.upstream(name).artifact
-            identity = artifact.sha256 or (artifact.file if artifact.source == "git" else None)
-            if identity is None:
+            if artifact.identity is None:
                 return None
-            artifacts[name] = [identity, self._workspace.describe(name)]
+            artifacts[name] = [artifact.identity, self._workspace.describe(name)]
         facts = {**vars(inputs), "above": sorted(inputs.above), "entry": plain(inputs.entry), "removal": plain(inputs.removal)}
         return sha256(json.dumps([FORMAT, ENGINE, __version__, artifacts, facts], sort_keys=True).encode())
 

@@ -73,7 +73,7 @@ class Workspace:
     def describe(self, name: str) -> str:
         """How a pin is named in comments: distribution, version, commit."""
         pin = self.pins.pins[name]
-        commit = pin.commit or (pin.git.commit if pin.git else None)
+        commit = pin.revision
         return f"{pin.distribution} {pin.version}" + (f" (commit {commit[:10]})" if commit else "")
 
 

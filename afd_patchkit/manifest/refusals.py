@@ -104,7 +104,7 @@ class Refusals:
     def _unknown(self, path: Path) -> Finding:
         cls, key = self._models[path[:-1]], _key(self._root, path)
         assert key is not None
-        known = cls.keys()
+        known = cls.key_names()
         near = get_close_matches(key.text, known, n=1)
         help_ = f"Did you mean `{near[0]}`?" if near else f"{_noun(cls)} takes {', '.join(known)}."
         return finding("PK002", f"{_noun(cls)} has no key `{shortened(key.text)}`", manifest=key.position, help=help_)

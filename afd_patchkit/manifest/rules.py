@@ -119,7 +119,7 @@ def problems(cls: type[model.Model], table: Table) -> Iterator[Finding]:
     rule = RULES.get(cls)
     if rule is None:
         return
-    known = cls.keys()
+    known = cls.key_names()
     keys = {key: place for key, place in table.node.keys.items() if key in known}
     operation = next((table.node.get(key) for key in keys if key in rule.alternatives), None)
     inner = frozenset(operation.keys) if isinstance(operation, YamlMapping) else None

@@ -97,7 +97,7 @@ def _ruled(cls: type[model.Model], schema: Schema) -> None:
     rule = RULES.get(cls)
     if rule is None:
         return
-    every = frozenset(cls.keys())
+    every = frozenset(cls.key_names())
     if rule.selector:
         schema["allOf"] = list(_by_selector(rule, every))
     else:

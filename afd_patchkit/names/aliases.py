@@ -143,8 +143,7 @@ class Scanner:
 
 
 def _identity(upstream: Upstream) -> str:
-    artifact = upstream.artifact
-    return artifact.sha256 or (f"git {artifact.file}" if artifact.source == "git" else "")
+    return upstream.artifact.identity or ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ def _installed(project: Project, manifest: Manifest, entry: Entry, group: ClassG
 def _identity(pin: Pin) -> str:
     from afd_patchkit.reports.markdown import code
 
-    commit = pin.git.commit if pin.git else pin.commit
+    commit = pin.revision
     return code(pin.version) + (f" (commit {code(commit[:10])})" if commit else "")
 
 

@@ -68,6 +68,6 @@ def newer_releases(project: Project, names: Collection[str] = (), sources: Sourc
     return [
         (name, version)
         for name, pin in chosen.items()
-        if names or (pin.role == "target" and pin.git is None)
+        if names or (pin.role == "target" and pin.source_commit is None)
         for version in releases.newer_releases(name, pin, sources or SourceOptions())
     ]

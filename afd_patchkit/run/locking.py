@@ -86,8 +86,8 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], o
     }
     if pin.commit:
         out["commit"] = pin.commit
-    if pin.git:
-        out["git"] = pin.git.commit
+    if pin.source_commit:
+        out["git"] = pin.source_commit
     known = opener.known(name)
     upstream = opener.opened.get(name)
     if upstream is not None:

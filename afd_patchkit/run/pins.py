@@ -31,7 +31,7 @@ def overridden(pins: Pins, overrides: Mapping[str, str]) -> tuple[Pins, dict[str
         if not found:
             raise _unknown(pins, name)
         pin = pins.pins[found[0]]
-        new = _moved_pin(pin, version)
+        new = pin.moved(version)
         if new != pin:
             changed[found[0]] = new
             moved[found[0]] = version
@@ -54,15 +54,6 @@ def _unknown(pins: Pins, name: str) -> ManifestError:
     return ManifestError(
         finding("PK091", f"no pin or distribution is named {name}", help=f"Pins: {', '.join(sorted(pins.pins))}.")
     )
-
-
-def _moved_pin(pin: Pin, version: str) -> Pin:
-    commit = len(version) == 40 and all(c in "0123456789abcdef" for c in version)
-    if commit and pin.git is not None:
-        if pin.git.commit == version:
-            return pin
-        return pin.model_copy(update={"git": pin.git.model_copy(update={"commit": version}), "commit": None})
-    return pin if version == pin.version else pin.model_copy(update={"version": version, "commit": None, "git": None})
 
 
 class Opener:
@@ -92,8 +83,7 @@ class Opener:
         record_ = (self.lock or {}).get("pins", {}).get(name)
         pin = self.pins.pins[name]
         if record_ and record_["version"] == pin.version and record_["distribution"] == pin.distribution:
-            same_commit = record_.get("git") == (pin.git.commit if pin.git else None)
-            return record_ if same_commit else None
+            return record_ if record_.get("git") == pin.source_commit else None
         return None
 
     def reports(self) -> tuple[PinReport, ...]:

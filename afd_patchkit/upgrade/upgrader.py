@@ -86,7 +86,7 @@ class Upgrader:
     def base(self, name: str) -> Side:
         """What the pins give; without attempts where the old release of pin `name` is not at hand."""
         if name not in self._bases:
-            opener = Opener(self._options(name, _identity(self.loaded.pins.pins[name]), base=True), self.lock, self.loaded.pins)
+            opener = Opener(self._options(name, self.loaded.pins.pins[name].identity, base=True), self.lock, self.loaded.pins)
             self._bases[name] = self._side(Workspace(self.loaded.pins, opener), self.loaded.manifests, name)
         return self._bases[name]
 
@@ -163,11 +163,11 @@ class Upgrader:
 
         pins, changed = overridden(self.loaded.pins, overrides)
         name, old, new = the_pin(self.loaded.pins, pins, changed, overrides)
-        result = UpgradeResult(name, new.distribution, _identity(old), _identity(new))
+        result = UpgradeResult(name, new.distribution, old.identity, new.identity)
         findings = list(check_target(name, old, new, self.project, self.lock, self._stale))
         if old == new:
             return replace(result, findings=tuple(findings))
-        opener = Opener(self._options(name, _identity(new), base=False), self.lock, pins)
+        opener = Opener(self._options(name, new.identity, base=False), self.lock, pins)
         workspace = Workspace(pins, opener)
         upstream = workspace.upstream(name)
         findings += [replace(n, code="PK504", severity=_error()) if n.code == "PK640" else n for n in upstream.notes]  # type: ignore[attr-defined]
@@ -220,7 +220,7 @@ class Upgrader:
 
         pins, _ = overridden(self.loaded.pins, overrides)
         pin = pins.pins[result.pin]
-        opener = Opener(self._options(result.pin, _identity(pin), base=False), self.lock, pins)
+        opener = Opener(self._options(result.pin, pin.identity, base=False), self.lock, pins)
         inputs = {self.project.shown(self.project.pins): new_pins(self.project, result.pin, pin), **files}
         written, problems = write(self.project, self.lock, pins, self.loaded.manifests, opener, inputs)
         return replace(result, written=tuple(written), findings=(*result.findings, *problems))
@@ -263,7 +263,7 @@ class Upgrader:
             base=old.symbol if old is not None else None,
             read_old=base.workspace.read if old is not None else None,
             read_new=here.workspace.read,
-            version=_identity(pin),
+            version=pin.identity,
             gates=(*gates, *new_problems(here.leant, compared, locked, ref)),
             leanings=changed_contracts(here.leant, compared, locked, ref),
             warnings=frozenset((self.lock or {}).get("warnings", ())),
@@ -394,10 +394,6 @@ def _error() -> Any:
     from afd_patchkit.findings.finding import Severity
 
     return Severity.ERROR
-
-
-def _identity(pin: Pin) -> str:
-    return pin.git.commit if pin.git is not None else pin.version
 
 
 def _from_digests(name: str, pin: Pin) -> Finding:

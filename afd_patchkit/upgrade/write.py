@@ -7,7 +7,7 @@ exchange leaves the old state. Behind it, the journal is worked off; the next co
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,24 +39,28 @@ def new_pins(project: Project, name: str, pin: Pin) -> bytes:
     shown = project.shown(project.pins)
     data = project.pins.read_bytes()
     base = ("pins", name)
-    paths: list[tuple[tuple[str, ...], str]] = [((*base, "version"), pin.version)]
-    if pin.git is not None:
-        paths.append(((*base, "git", "commit"), pin.git.commit))
     edits = []
-    for path, value in paths:
-        found = find_scalar(data, path)
+    for path, value in _texts(pin.model_dump(exclude_none=True)):
+        found = find_scalar(data, (*base, *path))
         if found is not None and found.old != value:
             edits.append(replace(found, new=value))
     out = edit_scalars(data, edits, shown) if edits else data
-    if pin.commit is None:
-        out = remove_key(out, (*base, "commit"), shown)
-    if pin.git is None:
-        out = remove_key(out, (*base, "git"), shown)
+    for key in Pin.key_names():
+        if getattr(pin, key) is None:
+            out = remove_key(out, (*base, key), shown)
     if parse_pins(out, shown).pins[name].model_dump() != pin.model_dump():
         raise PatchkitError(
             finding("PK549", f"{shown} cannot be edited by the tool", manifest=Position(shown), help="Move the pin by hand.")
         )
     return out
+
+
+def _texts(values: Mapping[str, Any], base: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    for key, value in values.items():
+        if isinstance(value, str):
+            yield (*base, key), value
+        elif isinstance(value, Mapping):
+            yield from _texts(value, (*base, key))
 
 
 def new_manifests(project: Project, edits: Mapping[str, Sequence[ScalarEdit]]) -> dict[str, bytes]:

@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import IO
 from urllib.parse import urlsplit
 
+from packaging.utils import canonicalize_name
+
 from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream import archives
@@ -20,7 +22,7 @@ from afd_patchkit.upstream.network import FetchError, IndexFile, Network, Ranges
 from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.sdist import read_sdist
 from afd_patchkit.upstream.settings import Progress, redact
-from afd_patchkit.upstream.verified import Request, SourceUpstream, normalised
+from afd_patchkit.upstream.verified import Request, SourceUpstream
 from afd_patchkit.upstream.wheel import MemberIndex, read_wheel
 
 SMALL = 512 * 1024
@@ -206,7 +208,7 @@ class ArtifactUpstream(SourceUpstream):
         files = read_sdist(archive, file.filename, self.request)
         rows = {path: [digest_of("sha256", data), len(data)] for path, data in files.items()}
         pin = self.request.pin
-        return MemberIndex("sdist", file.filename, normalised(pin.distribution), pin.version, None, rows), files
+        return MemberIndex("sdist", file.filename, canonicalize_name(pin.distribution), pin.version, None, rows), files
 
     def _chunks(self, file: IndexFile, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """The bytes of each member; neighbours come in one request, several requests run side by side."""
@@ -254,7 +256,7 @@ class ArtifactUpstream(SourceUpstream):
 
 def _checked(index: MemberIndex, request: Request) -> MemberIndex:
     """`index`, if it is of the pinned release."""
-    if index.distribution != normalised(request.pin.distribution):
+    if index.distribution != canonicalize_name(request.pin.distribution):
         raise mismatch(f"{index.file} is of {index.distribution}, but {request.label} is pinned")
     from packaging.version import Version
 
@@ -413,7 +415,7 @@ def remembered(request: Request) -> list[IndexFile]:
 
 def _release_key(request: Request, index: str) -> tuple[str, ...]:
     where = sha256(redact(index).rstrip("/").encode())[:16]
-    return "releases", where, normalised(request.pin.distribution), str(request.version)
+    return "releases", where, canonicalize_name(request.pin.distribution), str(request.version)
 
 
 def _locked_only(request: Request, release: list[IndexFile]) -> list[IndexFile]:

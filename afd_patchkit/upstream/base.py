@@ -27,6 +27,16 @@ class Artifact:
     file: str
     sha256: str | None = None
 
+    @property
+    def commit(self) -> str | None:
+        """The commit that was read, when it is one of a repository."""
+        return self.file if self.source == "git" else None
+
+    @property
+    def identity(self) -> str | None:
+        """What proves that it is the same another time; None when nothing does (a tree)."""
+        return self.sha256 or self.commit
+
 
 class Upstream(Protocol):
     """One pinned distribution; reads verified files and never executes them."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from afd_patchkit.upstream.artifact import unpack_wheel
@@ -14,7 +15,7 @@ from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.cache import digest_of
 from afd_patchkit.upstream.failures import Unavailable, bad_source, corrupt, mismatch, refused
 from afd_patchkit.upstream.sdist import package_table, pkg_info, read_sdist
-from afd_patchkit.upstream.verified import Request, SourceUpstream, normalised
+from afd_patchkit.upstream.verified import Request, SourceUpstream
 from afd_patchkit.upstream.wheel import check_identity, parse_record
 
 if TYPE_CHECKING:
@@ -220,13 +221,13 @@ def _find(request: Request) -> Distribution:
     from importlib import metadata
 
     path = request.options.search_path
-    wanted = normalised(request.pin.distribution)
+    wanted = canonicalize_name(request.pin.distribution)
     search = (
         {"name": request.pin.distribution} if path is None else {"name": request.pin.distribution, "path": list(path)}
     )
     seen = []
     for candidate in metadata.distributions(**search):
-        if normalised(_field(candidate, "Name")) != wanted:
+        if canonicalize_name(_field(candidate, "Name")) != wanted:
             continue
         # The first on the path is the one that would be imported.
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from afd_patchkit.findings.errors import UpstreamError
@@ -70,16 +70,14 @@ def open_upstream(
 
 def _search(request: Request) -> SourceUpstream:
     attempts: list[tuple[str, str]] = []
-    steps: list[Callable[[Request], SourceUpstream]] = [_cached, _installed]
-    if not request.options.offline:
-        steps += [_indexed, _git]
-    if request.artifact is not None and request.artifact.source == "git":
-        steps = [_git]
-    for step in steps:
-        try:
-            return step(request)
-        except Unavailable as error:
-            attempts.extend(error.attempts)
+    commit = request.artifact is not None and request.artifact.commit is not None
+    for source in SOURCES:
+        asked = source.commits if commit else not (source.online and request.options.offline)
+        if asked:
+            try:
+                return source.open(request)
+            except Unavailable as error:
+                attempts.extend(error.attempts)
     pin = request.pin
     where = " with --offline" if request.options.offline else ""
     raise UpstreamError(
@@ -158,6 +156,25 @@ def _indexed(request: Request) -> SourceUpstream:
     raise Unavailable.several(attempts)
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One place to look for a pin.
+
+    Attributes:
+        open: gives the upstream, or says why it is not there (`Unavailable`).
+        online: whether it needs the network.
+        commits: whether it has what a lock knows by a commit; no other source is asked for that.
+    """
+
+    open: Callable[[Request], SourceUpstream]
+    online: bool = False
+    commits: bool = False
+
+
+SOURCES = (Source(_cached), Source(_installed), Source(_indexed, online=True), Source(_git, online=True, commits=True))
+"""Where a pin is looked for, in this order, unless the user names a path."""
+
+
 def _yanked(request: Request, filename: str, reason: str) -> Finding:
     return finding(
         "PK640",
@@ -186,8 +203,8 @@ def evidence(upstream: Upstream) -> dict[str, str]:
 
     Read from `<package>/_version.py` as text; nothing is executed. Commits are evidence, digests are identity.
     """
-    if upstream.artifact.source == "git":
-        return {"commit": upstream.artifact.file}
+    if upstream.artifact.commit is not None:
+        return {"commit": upstream.artifact.commit}
     for module in sorted(upstream.modules()):
         if module.count(".") == 1 and module.endswith("._version"):
             try:

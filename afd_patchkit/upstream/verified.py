@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
     from afd_patchkit.upstream.options import SourceOptions
 
 _BATCH = 400
-
-
-def normalised(name: str) -> str:
-    """The name of a distribution as indexes compare it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from afd_patchkit.digests import sha256
 from afd_patchkit.upstream import archives
 from afd_patchkit.upstream.archives import Reader, ZipMember
 from afd_patchkit.upstream.cache import digest_of, matches
 from afd_patchkit.upstream.failures import corrupt, mismatch, refused
-from afd_patchkit.upstream.verified import Request, normalised
+from afd_patchkit.upstream.verified import Request
 
 _STRONG = {"sha256", "sha384", "sha512"}
 
@@ -105,7 +107,7 @@ def read_wheel(read: Reader, size: int, archive: str, request: Request) -> Membe
         if path != member.name:
             rows[path].append(member.name)
     record = "sha256:" + sha256(raw)
-    return MemberIndex("wheel", archive, normalised(name), version, record, rows)
+    return MemberIndex("wheel", archive, canonicalize_name(name), version, record, rows)
 
 
 def parse_record(raw: bytes, archive: str) -> dict[str, str]:
@@ -154,5 +156,5 @@ def check_identity(request: Request, archive: str, name: str, version: str, *, p
     except InvalidVersion:
         raise mismatch(f"{archive} has the impossible version {version!r}; {request.label} is pinned") from None
     same = found == request.version or (public and Version(found.public) == Version(request.version.public))
-    if normalised(name) != normalised(request.pin.distribution) or not same:
+    if canonicalize_name(name) != canonicalize_name(request.pin.distribution) or not same:
         raise mismatch(f"{archive} is {name} {version}, but {request.label} is pinned")

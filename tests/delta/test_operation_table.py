@@ -10,7 +10,7 @@ from afd_patchkit.operations import OPERATIONS
 
 
 def test_every_operation_is_a_field_and_every_field_goes_with_one():
-    keys = set(Delta.keys())
+    keys = set(Delta.key_names())
     assert set(OPERATIONS) < keys
     companions = {key for does in OPERATIONS.values() for key in does.keys.companions}
     assert companions < keys
@@ -24,7 +24,7 @@ def test_anchors_are_patterns_of_the_model(name):
         assert key == name or key in OPERATIONS[name].keys.companions
         annotation = Delta.model_fields[key].annotation
         models = [cls for cls in getattr(annotation, "__args__", ()) if hasattr(cls, "model_fields")]
-        assert not inner or any(inner in set(cls.keys()) for cls in models)
+        assert not inner or any(inner in set(cls.key_names()) for cls in models)
 
 
 def test_every_operation_is_applied():

@@ -78,7 +78,7 @@ def _rows(fact: PinFacts) -> list[tuple[str, str]]:
         if fact.locked is not None:
             rows += [("artifact", f"{fact.locked.file}, says the lock"), ("sha256", fact.locked.sha256 or "none")]
         rows.append(("read from", "nowhere: it cannot be had, see below"))
-    rows.append(("commit", fact.pin.commit or (fact.pin.git.commit if fact.pin.git else "not given")))
+    rows.append(("commit", fact.pin.revision or "not given"))
     if fact.pin.git:
         rows.append(("git", fact.pin.git.url))
     says = [f"{key} {fact.evidence[key]}" for key in ("version", "commit") if key in fact.evidence]
