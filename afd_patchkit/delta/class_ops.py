@@ -39,10 +39,7 @@ def member(builder: Builder, delta: Delta) -> None:
     assert isinstance(delta.with_, Code)
     builder.break_lines(delta, suite, first, last + 1)
     region = suite.region(first, last)
-    only = suite.body[first]
-    value = only.value if first == last and isinstance(only, ast.Expr) else None
-    held = {UPSTREAM: Held(builder.file, region, suite.indent, value=value)}
-    pieces = statement_pieces(delta.with_, held, suite.indent)
+    pieces = statement_pieces(delta.with_, {UPSTREAM: Held(builder.file, region, suite.indent)}, suite.indent)
     builder.add(delta, region, pieces, touched=region, indent=suite.indent)
 
 

@@ -265,6 +265,34 @@ class f(Base):
         "f = {\n    'a': 1,\n    # ### PATCH START: d\n    'b': 3,\n    # ### PATCH END: d\n}\n",
     ),
     Case(
+        "a field between others on one line",
+        "class f:\n    a = 1; b = 2; c = 3\n    d = 4; e = 5\n",
+        "- name: d\n  field: {replace: b}\n  with: |\n    b = (\n        4\n    )\n",
+        """
+        class f:
+            # ### PATCH START: d
+            a = 1
+            b = (
+                4
+            )
+            c = 3
+            # ### PATCH END: d
+            d = 4; e = 5
+        """,
+    ),
+    Case(
+        "the first field of a line",
+        "class f:\n    a = 1; b = 2; c = 3\n",
+        "- {name: d, field: {replace: a}, with: 'a = 7'}\n",
+        """
+        class f:
+            # ### PATCH START: d
+            a = 7
+            b = 2; c = 3
+            # ### PATCH END: d
+        """,
+    ),
+    Case(
         "a constant wrapped, comments above it are not its own",
         "# about f\nf: int = 1  # one\n",
         "- name: d\n  replace: |\n    f: int = ...\n  with: |\n    if X:\n        __upstream__\n    else:\n        f: int = 2\n"

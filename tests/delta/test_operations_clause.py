@@ -527,6 +527,14 @@ def test_refused(upstream, of, change, code, message, help_):
     assert str(found.upstream).startswith("acme/m.py:")
 
 
+def test_a_pattern_of_two_statements_is_no_compound_statement():
+    found = refused(
+        "def f(x):\n    if x: a()\n    b()\n",
+        "- name: d\n  clause:\n    of: |\n      if x: ...\n      b()\n    add: |\n      else: c()\n",
+    )
+    assert (found.code, found.message) == ("PK203", "`clause.of` matches no single compound statement")
+
+
 def test_two_deltas_cannot_both_add_else():
     found = refused(
         "def f(x):\n    if x: a()\n", clause("if x: ...", "add: 'else: b()'", "one") + clause("if x: ...", "add: 'else: c()'", "two")

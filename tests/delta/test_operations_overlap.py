@@ -137,3 +137,22 @@ def test_without_deltas_nothing_is_looked_at():
     upstream = "def f():\n    # ### PATCH START: x\n    return 1\n"
     assert apply(upstream, "[]").buffer.text == upstream
     assert deltas_of("[]") == ()
+
+
+GAPS = [  # what stands between two parts upstream, and in the output
+    (b"", b"\n"),
+    (b"\n", b"\n"),
+    (b"  \n", b"  \n"),
+    (b"\n\n", b"\n\n"),
+    (b"# about it\n", b"\n"),
+    (b"\n# about it\n\n", b"\n"),
+]
+
+
+@pytest.mark.parametrize(("upstream", "output"), GAPS)
+def test_what_stands_between_the_parts_of_a_symbol(upstream, output):
+    parts = [b"@overload\ndef f(a: int): ...\n", b"@overload\ndef f(a: str): ...\n", b"def f(a):\n    pass\n"]
+    applied = apply(upstream.join(parts), "- name: d\n  insert: 'x()'\n  at: start\n")
+    text = applied.buffer.text.encode()
+    lines = [line for line in text.splitlines(keepends=True) if b"PATCH" not in line and b"x()" not in line]
+    assert b"".join(lines) == output.join(parts)

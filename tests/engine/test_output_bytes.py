@@ -47,5 +47,5 @@ def test_bytes_do_not_depend_on_the_surroundings(sample: Sample, settings: dict[
         path.unlink()
     sample.lock.unlink()
     arguments = [sys.executable, "-c", CODE, str(sample.root), str(sample.source), str(jobs)]
-    subprocess.run(arguments, cwd=ROOT, env={**os.environ, **settings}, check=True, timeout=120)
+    subprocess.run(arguments, cwd=ROOT, env={**os.environ, **settings}, check=True, timeout=600)
     assert sample.state() == expected

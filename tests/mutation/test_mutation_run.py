@@ -232,7 +232,7 @@ def test_closing_ends_the_test_that_runs(project: Sample, tmp_path: Path):
             time.sleep(0.01)
         scratch.close()
         with pytest.raises(RuntimeError, match="has ended"):
-            running.result(60)
+            running.result(600)
     with pytest.raises(ProcessLookupError):
         os.kill(int(started.read_text()), 0)
 

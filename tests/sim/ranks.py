@@ -289,8 +289,11 @@ class Team:
             self._silent[rank] = "hung"
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pids[rank], signal.SIGABRT)
-            if not wait([connection], GRACE):
-                os.kill(self._pids[rank], signal.SIGKILL)
+            patience = Patience(GRACE, lambda pid=self._pids[rank]: [pid])  # type: ignore[misc]
+            while not wait([connection], POLL):
+                if patience.over():
+                    os.kill(self._pids[rank], signal.SIGKILL)
+                    break
         self._busy.clear()
         for connection in self._connections.values():
             connection.close()

@@ -294,7 +294,7 @@ def test_killed_while_writing(world: World, step: int, way: str, tmp_path: Path)
     old = world.state()
     process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, step))
     process.start()
-    process.join(60)
+    process.join(600)
     assert process.exitcode in (0, -signal.SIGKILL)
     if process.exitcode == 0:
         assert is_current(world, "2.0")
@@ -323,7 +323,7 @@ def test_killed_while_writing(world: World, step: int, way: str, tmp_path: Path)
 def test_an_edit_after_a_kill_is_not_overwritten(world: World, tmp_path: Path) -> None:
     process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, 0))
     process.start()
-    process.join(60)
+    process.join(600)
     assert write.journal_of(world.project).exists()
     edited = pins(world) + "# mine\n"
     world.write("manifests/pins.yaml", edited)

@@ -47,7 +47,7 @@ def options(index: Index, tmp_path: Path) -> Callable[..., SourceOptions]:
             "index_urls": (index.simple,),
             "cache_dir": tmp_path / "cache",
             "search_path": (),
-            "timeout": 5.0,
+            "timeout": 600.0,  # what stalls in a test has a time-out of its own
             "retries": 2,
             "backoff": 0.01,
         }

@@ -98,7 +98,7 @@ class Handler(BaseHTTPRequestHandler):
         elif fault == "drop":
             self.close_connection = True
         elif fault == "stall":
-            index.release.wait(20)
+            index.release.wait(600)
             self.close_connection = True
         elif path in index.redirects:
             self.send_response(302)

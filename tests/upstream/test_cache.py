@@ -111,7 +111,7 @@ print(sorted({"httpx", "ssl", "http.client", "tarfile", "importlib.metadata", "f
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{program}", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     first, second = run.stdout.splitlines()

@@ -359,7 +359,7 @@ def test_parallel_processes_share_a_cache(index: Index, tmp_path: Path, root: Pa
     running = [
         subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)
     ]
-    results = [(*process.communicate(timeout=120), process.returncode) for process in running]
+    results = [(*process.communicate(timeout=600), process.returncode) for process in running]
     assert [(error, status) for _, error, status in results] == [("", 0)] * 4
     assert len({out for out, *_ in results}) == 1
     assert f"acme.engine {digest(FILES['acme/engine.py'])}" in results[0][0]

@@ -180,7 +180,7 @@ def site(tmp_path: Path) -> Callable[..., Path]:
             str(target),
             str(wheel),
         ]
-        subprocess.run([*command, "--disable-pip-version-check"], check=True, capture_output=True, timeout=120)
+        subprocess.run([*command, "--disable-pip-version-check"], check=True, capture_output=True, timeout=600)
         return target
 
     return install
