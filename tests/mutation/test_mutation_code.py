@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tools.mutation_code import code_mutations
+from tools.mutation.code import code_mutations
 
 
 def changes(text: str, upstream: tuple[str, ...] = ()) -> list[str]:

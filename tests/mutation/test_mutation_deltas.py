@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from afd_patchkit.manifest.load import parse_manifest
-from tools.mutation_deltas import CannotDrop, Mutation, mutations, without
+from tools.mutation.deltas import CannotDrop, Mutation, mutations, without
 
 MANIFEST = textwrap.dedent("""\
     schema: 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tools.mutation_hits import HITS, PHASE, SIZE, VARIABLE, Hit, prepare
-from tools.mutation_lines import Record, Records, instrumented, reaching
+from tools.mutation.hits import HITS, PHASE, SIZE, VARIABLE, Hit, prepare
+from tools.mutation.lines import Record, Records, instrumented, reaching
 
 MODULE = '''"""A module."""
 from __future__ import annotations

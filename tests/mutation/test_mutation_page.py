@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from afd_patchkit.findings.finding import Position
-from tools.mutation_code import code_mutations
-from tools.mutation_deltas import Mutation, mutations
-from tools.mutation_judge import Verdict
-from tools.mutation_page import code_page, page, read_page, read_reasons, with_part
+from tools.mutation.code import code_mutations
+from tools.mutation.deltas import Mutation, mutations
+from tools.mutation.judge import Verdict
+from tools.mutation.page import code_page, page, read_page, read_reasons, with_part
 
 VERDICTS = [
     (Mutation("set/a.py", "set/a.py::f", "one | two", Position("a.yaml", 3)), Verdict("killed", "tests/dbo/test_a.py::test_x[a|b]", "assert")),

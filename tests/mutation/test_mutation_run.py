@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.engine.sample import Sample
-from tools import mutation_run
 from tools.environments import ROOT
-from tools.mutation_deltas import Mutation
-from tools.mutation_judge import Judge
-from tools.mutation_run import main
-from tools.mutation_scratch import Result, Results, Scratch
-from tools.mutation_tests import Sight
+from tools.mutation import run as mutation_run
+from tools.mutation.deltas import Mutation
+from tools.mutation.judge import Judge
+from tools.mutation.run import main
+from tools.mutation.scratch import Result, Results, Scratch
+from tools.mutation.tests import Sight
 
 MANIFEST = """
 schema: 1
@@ -75,7 +75,7 @@ def project(tmp_path: Path, monkeypatch) -> Sample:
     sample.write("tests/dbo/test_total.py", TEST)
     sample.write("tests/sim/ranks.py", "VLLM = None\nclass Zygote:\n    @staticmethod\n    def of(environment): pass\ndef stop_all(): pass\n")
     sample.write("tests/sim/environments.py", "def usual(): return []\n")
-    for name in ("__init__", "mutation_warm", "mutation_hits", "mutation_phases"):
+    for name in ("__init__", "mutation/__init__", "mutation/warm", "mutation/hits", "mutation/phases"):
         sample.write(f"tools/{name}.py", (ROOT / f"tools/{name}.py").read_text(encoding="utf-8"))
     monkeypatch.setattr(mutation_run, "ROOT", sample.root)
     monkeypatch.setattr(mutation_run, "PAGE", sample.root / "mutations.md")

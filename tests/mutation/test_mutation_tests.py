@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutation_tests import Sight
+from tools.mutation.tests import Sight
 
 FILES = {
     "tests/conftest.py": "import os\n",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tools.mutation_hits import PHASE, SIZE
+from tools.mutation.hits import PHASE, SIZE
 
 TOLD = "told.json"
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tools.mutation_code import CodeMutation
-from tools.mutation_deltas import Mutation
-from tools.mutation_lines import Record, Records, digest, instrumented, reaching
-from tools.mutation_scratch import Result, Results, Scratch
-from tools.mutation_tests import Sight
+from tools.mutation.code import CodeMutation
+from tools.mutation.deltas import Mutation
+from tools.mutation.lines import Record, Records, digest, instrumented, reaching
+from tools.mutation.scratch import Result, Results, Scratch
+from tools.mutation.tests import Sight
 
 Outcome = Literal["killed", "refused", "survived", "timeout"]
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from afd_patchkit.api import RunOptions, load_project, regen
 from afd_patchkit.upstream.options import SourceOptions
-from tools.mutation_hits import VARIABLE, prepare
-from tools.mutation_lines import Record
+from tools.mutation.hits import VARIABLE, prepare
+from tools.mutation.lines import Record
 
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "dist", "build", "*.egg-info")
 
@@ -128,7 +128,7 @@ class Results:
 
 
 class Scratch:
-    """A copy of the project with a process that runs tests there; see `tools.mutation_warm`.
+    """A copy of the project with a process that runs tests there; see `tools.mutation.warm`.
 
     Attributes:
         folder: the copy.
@@ -146,7 +146,7 @@ class Scratch:
         paths = os.pathsep.join([str(self.generated), str(folder)])
         self._log = (folder.with_suffix(".log")).open("w")
         self._process = subprocess.Popen(
-            [str(python), "-m", "tools.mutation_warm"], cwd=folder, text=True,
+            [str(python), "-m", "tools.mutation.warm"], cwd=folder, text=True,
             env={**os.environ, **variables, "PYTHONPATH": paths, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", VARIABLE: str(self._hits)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
         )  # fmt: skip

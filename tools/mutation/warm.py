@@ -1,4 +1,4 @@
-"""Runs tests in processes forked from one that has imported vLLM: `python -m tools.mutation_warm`.
+"""Runs tests in processes forked from one that has imported vLLM: `python -m tools.mutation.warm`.
 
 Importing takes ten times as long as most tests. One JSON line on standard input is one run: the arguments of pytest, a
 limit in seconds, and whether lines are recorded. One JSON line on standard output answers it: exit code (None: the limit was reached) and what failed.
@@ -124,9 +124,9 @@ def _child(arguments: list[str], writer: int, record: bool) -> None:
 
         plugins: list[object] = [recorder]
         if record:
-            from tools import mutation_hits, mutation_phases
+            from tools.mutation import hits, phases
 
-            plugins.append(mutation_phases.Phases(Path(os.environ[mutation_hits.VARIABLE])))
+            plugins.append(phases.Phases(Path(os.environ[hits.VARIABLE])))
         code = int(pytest.main(arguments, plugins=plugins))
     except BaseException:
         traceback.print_exc()

@@ -1,6 +1,6 @@
-"""Reports which lines of a generated module are reached, from all processes of a test: `tools.mutation_lines` puts it in there.
+"""Reports which lines of a generated module are reached, from all processes of a test: `tools.mutation.lines` puts it in there.
 
-They meet `tools.mutation_phases`, which knows what runs at the moment, in a folder that the environment names.
+They meet `tools.mutation.phases`, which knows what runs at the moment, in a folder that the environment names.
 """
 
 from __future__ import annotations

@@ -19,13 +19,13 @@ from pathlib import Path
 from afd_patchkit.findings.errors import PatchkitError
 from tools import pinned
 from tools.environments import ROOT, cache_folder
-from tools.mutation_code import CodeMutation, code_mutations
-from tools.mutation_deltas import CannotDrop, Mutation, mutations, upstream_scopes, without
-from tools.mutation_judge import Judge, LineJudge, Verdict
-from tools.mutation_lines import Records
-from tools.mutation_page import PAGE, REASONS, code_page, page, read_page, read_reasons, with_part
-from tools.mutation_scratch import Generator, Results, Scratch, copied, scratch_folder
-from tools.mutation_tests import Sight
+from tools.mutation.code import CodeMutation, code_mutations
+from tools.mutation.deltas import CannotDrop, Mutation, mutations, upstream_scopes, without
+from tools.mutation.judge import Judge, LineJudge, Verdict
+from tools.mutation.lines import Records
+from tools.mutation.page import PAGE, REASONS, code_page, page, read_page, read_reasons, with_part
+from tools.mutation.scratch import Generator, Results, Scratch, copied, scratch_folder
+from tools.mutation.tests import Sight
 from tools.run_tests import DONOR, DONOR_VARIABLE, VLLM, VLLM_TESTS, Session, last_line
 
 SET = "vllm_v026_mrv2_dbo"

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tools.environments import ROOT
-from tools.mutation_code import CodeMutation
-from tools.mutation_deltas import Mutation
-from tools.mutation_judge import Verdict
+from tools.mutation.code import CodeMutation
+from tools.mutation.deltas import Mutation
+from tools.mutation.judge import Verdict
 
 PAGE = ROOT / "docs" / "mutations.md"
-REASONS = ROOT / "tools" / "mutation_reasons.tsv"
+REASONS = ROOT / "tools" / "mutation" / "reasons.tsv"
 """Why nobody notices a change of code: a name and a reason per line, with a tab between."""
 _INTRO = """\
 # Mutations
