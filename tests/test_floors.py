@@ -78,3 +78,12 @@ def test_imports_run_down_the_floors() -> None:
 
 def test_every_room_is_there() -> None:
     assert {room(name) for name in modules()} == set(LEVEL)
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for name, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(name)
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}

@@ -8,7 +8,7 @@ from typing import Any
 from afd_patchkit.assemble.delegate import Own
 from afd_patchkit.assemble.entry import GeneratedEntry
 from afd_patchkit.assemble.imports import Part
-from afd_patchkit.assemble.proof.claims import Change, Claim, Disagreement, Kept, OwnedClaim, Put, Renamed
+from afd_patchkit.assemble.proof.claims import Claim, ClaimedChange, Disagreement, Kept, OwnedClaim, Put, Renamed
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.edits import Edit, Keep, Nesting
 from afd_patchkit.findings.finding import Finding, Position, finding
@@ -86,7 +86,7 @@ def kept_parts(symbol: Symbol, edits: Sequence[Edit], own: Sequence[Own] = ()) -
     for span in symbol.spans:
         kept = _kept(symbol.file, span, nesting, None, Keep(span))
         mine = [
-            Change(None, one.span.start, one.span.end, (Put(one.text),) if one.text else ())
+            ClaimedChange(None, one.span.start, one.span.end, (Put(one.text),) if one.text else ())
             for one in own
             if span.start <= one.span.start < span.end
         ]
@@ -108,7 +108,7 @@ def _kept(file: SourceFile, span: Span, nesting: Nesting, parent: Edit | None, k
     return Kept(span.start, span.end, changes, keep.remove, keep.add)
 
 
-def _change(file: SourceFile, edit: Edit, nesting: Nesting) -> Change:
+def _change(file: SourceFile, edit: Edit, nesting: Nesting) -> ClaimedChange:
     parts: list[Put | Kept] = []
     for piece in edit.pieces:
         if isinstance(piece, Keep):
@@ -117,7 +117,7 @@ def _change(file: SourceFile, edit: Edit, nesting: Nesting) -> Change:
             parts += _taken(piece)
         else:
             parts.append(Put(piece))
-    return Change(edit.delta, edit.span.start, edit.span.end, tuple(parts))
+    return ClaimedChange(edit.delta, edit.span.start, edit.span.end, tuple(parts))
 
 
 def _taken(buffer: Buffer) -> Iterator[Put]:

@@ -10,7 +10,7 @@ from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.assemble.module import GeneratedModule
 from afd_patchkit.digests import sha256
 from afd_patchkit.findings.finding import Finding
-from afd_patchkit.findings.report import Counts
+from afd_patchkit.findings.report import ModuleCounts
 from afd_patchkit.references.texts import OwnText
 
 
@@ -40,7 +40,7 @@ class ModuleResult:
     files: Mapping[str, Mapping[str, tuple[str, str]]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     failed: bool = False
-    counts: Counts = field(default_factory=Counts)
+    counts: ModuleCounts = field(default_factory=ModuleCounts)
     retired: tuple[str, ...] = ()
     own: OwnText | None = None
 
@@ -70,7 +70,7 @@ def record(module: GeneratedModule) -> ModuleResult:
         lock=lock,
         files=files,
         findings=module.findings,
-        counts=Counts(
+        counts=ModuleCounts(
             entries=len(module.products),
             deltas=sum(p.deltas for p in module.products),
             upstream_lines=sum(p.upstream_lines for p in module.products),

@@ -10,10 +10,8 @@ from afd_patchkit.delta.edits import STATEMENT
 from afd_patchkit.delta.place import Suite, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.model import Code, Delta, MemberChange
-from afd_patchkit.source.syntax import docstring_of
+from afd_patchkit.source.syntax import DEFINITION, docstring_of
 from afd_patchkit.source.text import Span
-
-Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def member(builder: Builder, delta: Delta) -> None:
@@ -45,7 +43,7 @@ def member(builder: Builder, delta: Delta) -> None:
 
 def _names(node: ast.stmt, *, fields: bool) -> list[str]:
     if not fields:
-        return [node.name] if isinstance(node, Definition) else []
+        return [node.name] if isinstance(node, DEFINITION) else []
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return [t.id for t in targets if isinstance(t, ast.Name)]
 
@@ -111,7 +109,7 @@ def _add(builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, 
 
 def _gap(first: ast.stmt, second: ast.stmt) -> str:
     """Line ends between two statements of a class body: definitions are set apart by a blank line."""
-    return "\n\n" if isinstance(first, Definition) or isinstance(second, Definition) else "\n"
+    return "\n\n" if isinstance(first, DEFINITION) or isinstance(second, DEFINITION) else "\n"
 
 
 def _insertion_index(builder: Builder, delta: Delta, suite: Suite, change: MemberChange, *, fields: bool) -> int:

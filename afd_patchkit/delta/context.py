@@ -20,7 +20,7 @@ _AGAIN = (ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDe
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class EditContext:
     """Token digests (layout and comments do not count) of one edit's surroundings.
 
     Attributes:
@@ -75,7 +75,7 @@ def _plain(items: Sequence[Token]) -> list[Token]:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The bytes that a `Context` digests."""
+    """The bytes that an `EditContext` digests."""
 
     touched: Span
     headers: tuple[Span, ...]
@@ -137,11 +137,11 @@ def _around(symbol: Symbol, place: Place, edit: Edit, touched: Span) -> tuple[Sp
     return None, None
 
 
-def edit_context(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Context:
+def edit_context(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> EditContext:
     """The digests of the surroundings of one edit."""
     file, found = symbol.file, surroundings(symbol, edit, matches)
     holder, arguments = _holder(symbol, Place(file), edit, found.anchor)
-    return Context(
+    return EditContext(
         digest_of(file, found.touched),
         tuple(digest_of(file, span) for span in found.headers),
         digest_of(file, found.before) if found.before else None,

@@ -10,7 +10,7 @@ from afd_patchkit.findings.finding import Finding
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ModuleCounts:
     """What is counted of one module, or of several together.
 
     Attributes:
@@ -35,7 +35,7 @@ class Counts:
         return self.verbatim_lines / self.upstream_lines if self.upstream_lines else None
 
     @classmethod
-    def sum(cls, items: Iterable[Counts]) -> Counts:
+    def sum(cls, items: Iterable[ModuleCounts]) -> ModuleCounts:
         """The counts of several modules added up."""
         rows = [astuple(item) for item in items]
         return cls(*(sum(column) for column in zip(*rows, strict=True)))
@@ -54,7 +54,7 @@ class ModuleReport:
 
     module: str
     status: str
-    counts: Counts = Counts()
+    counts: ModuleCounts = ModuleCounts()
     retired: tuple[str, ...] = ()
 
 
@@ -92,13 +92,13 @@ class Report:
 
 
 class Progress(Protocol):
-    """What a run tells about its work."""
+    """Told about long work: entries, modules, or the bytes of a download."""
 
     def start(self, total: int | None) -> None:
-        """Work on `total` modules or entries begins."""
+        """Work on `total` pieces begins (None: nobody knows how many), or the same begins again after a failure."""
 
     def advance(self, n: int) -> None:
-        """Count `n` more modules as done."""
+        """Count `n` more as done."""
 
     def done(self) -> None:
-        """The last module is done."""
+        """The work ended, well or not."""

@@ -13,7 +13,7 @@ from afd_patchkit.manifest import checks, rules, syntax
 from afd_patchkit.manifest.nodes import Document, Node
 from afd_patchkit.manifest.refusals import Refusals, labelled, name_of
 from afd_patchkit.manifest.texts import HELD, control_character
-from afd_patchkit.manifest.values import Path, Table, Text, value_of
+from afd_patchkit.manifest.values import Path, Table, TextScalar, value_of
 from afd_patchkit.model import WHERE, Code, Model, What
 
 M = TypeVar("M", bound=Model)
@@ -89,7 +89,7 @@ class Reader:
 
     def text(self, value: object, what: What, noun: str) -> object:
         """A text, held to what it must be; code becomes `Code`."""
-        if not isinstance(value, Text):
+        if not isinstance(value, TextScalar):
             return value
         self._refuse(value, self._written(value, what), unusable=True)
         check = HELD[what].check
@@ -102,7 +102,7 @@ class Reader:
         self._refuse(value, syntax.problems(code, what))
         return code
 
-    def _written(self, value: Text, what: What) -> Iterator[Finding]:
+    def _written(self, value: TextScalar, what: What) -> Iterator[Finding]:
         """What is wrong with the way a text is written."""
         name, scalar = name_of(value.path, self.models), value.scalar
         if not value.strip():
@@ -124,9 +124,9 @@ class Reader:
                 help_ = "Write it as a block scalar (`|` and the text on the next lines), or quote it."
                 yield finding("PK007", f"{name} is not a block scalar or quoted on one line: {why}", help=help_)
 
-    def _refuse(self, value: Text | Table, found: Iterable[Finding], *, unusable: bool = False) -> None:
+    def _refuse(self, value: TextScalar | Table, found: Iterable[Finding], *, unusable: bool = False) -> None:
         """Raise what is wrong with a value, unless it was said; an `unusable` one is then left out."""
-        at = value.scalar.position if isinstance(value, Text) else value.node.position
+        at = value.scalar.position if isinstance(value, TextScalar) else value.node.position
         placed = dict.fromkeys(labelled(item.at(manifest=at), self.document, value.path) for item in found)
         new = [item for item in placed if item not in self.said]
         if new:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from packaging.version import InvalidVersion, Version
 
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.manifest.values import Text
+from afd_patchkit.manifest.values import TextScalar
 from afd_patchkit.model import What
 
 _NAME = r"[^\W\d]\w*"
@@ -20,11 +20,11 @@ _NUMBERED = re.compile(r" \([0-9]+/[0-9]+\)")
 _DISTRIBUTION = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 _PIN = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
-Check = Callable[[Text, str], Iterator[Finding]]
+Check = Callable[[TextScalar, str], Iterator[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class TextKind:
     """One kind of text.
 
     Attributes:
@@ -50,13 +50,13 @@ def control_character(text: str) -> str | None:
     return next((char for char in text if char not in "\n\t" and unicodedata.category(char)[0] == "C"), None)
 
 
-def _python_name(text: Text, noun: str) -> Iterator[Finding]:
+def _python_name(text: TextScalar, noun: str) -> Iterator[Finding]:
     if not is_name(text):
         why = "a keyword" if keyword.iskeyword(text) else "no Python name"
         yield finding("PK018", f"{noun} `{text}` is {why}", help="Use letters, digits and underscores.")
 
 
-def _delta_name(name: Text, noun: str) -> Iterator[Finding]:
+def _delta_name(name: TextScalar, noun: str) -> Iterator[Finding]:
     wrong = None
     if name != name.strip():
         wrong = "begins or ends with a blank"
@@ -71,7 +71,7 @@ def _delta_name(name: Text, noun: str) -> Iterator[Finding]:
         yield finding("PK010", f"the delta name {str(name)!r} {wrong}", help=help_)
 
 
-def _part(text: Text, noun: str) -> Iterator[Finding]:
+def _part(text: TextScalar, noun: str) -> Iterator[Finding]:
     parts = text.split("/")
     if "\\" in text or not text.endswith(".py") or any(p in ("", ".", "..") for p in parts):
         help_ = "Name a .py file below the manifest's folder, such as parts/handoff.py."
@@ -94,25 +94,25 @@ def module_problem(path: str) -> str | None:
     return None
 
 
-def _module(text: Text, noun: str) -> Iterator[Finding]:
+def _module(text: TextScalar, noun: str) -> Iterator[Finding]:
     problem = module_problem(text)
     if problem:
         help_ = "Write a path below the generated package, such as acme_backport/runner.py."
         yield finding("PK014", f"`module: {text}` {problem}", help=help_)
 
 
-def _pin_name(text: Text, noun: str) -> Iterator[Finding]:
+def _pin_name(text: TextScalar, noun: str) -> Iterator[Finding]:
     if not re.fullmatch(_PIN, text):
         yield finding("PK018", f"`{text}` is no name for a pin", help="Use letters, digits, `.`, `_` and `-`.")
 
 
-def _distribution(text: Text, noun: str) -> Iterator[Finding]:
+def _distribution(text: TextScalar, noun: str) -> Iterator[Finding]:
     if not re.fullmatch(_DISTRIBUTION, text):
         message = f"`{text}` is no name of a distribution"
         yield finding("PK016", message, help="Use the name on the package index.")
 
 
-def _version(text: Text, noun: str) -> Iterator[Finding]:
+def _version(text: TextScalar, noun: str) -> Iterator[Finding]:
     if not text.scalar.style:
         message = "`version` must be quoted: YAML would read 0.10 as the number 0.1"
         yield finding("PK005", message, help=f'Write "{text}".')
@@ -130,29 +130,29 @@ def _version(text: Text, noun: str) -> Iterator[Finding]:
 _PATTERN = "as block scalar (|) or quoted; `...` matches anything"
 _CODE = "as block scalar (|) or quoted"
 
-HELD: Mapping[What, Held] = {
-    "symbol": Held("package.module:Qual.name", rf"^{_DOTTED}:{_DOTTED}\n*$"),
-    "name": Held("expression; quote it unless it is a dotted name", python="an expression that is more than a dotted name"),
-    "imports": Held("absolute import statements"),
-    "pattern": Held(f"pattern of statements, {_PATTERN}", python="a pattern"),
-    "expression pattern": Held(f"pattern of an expression, {_PATTERN}", python="a pattern"),
-    "any pattern": Held(f"pattern, {_PATTERN}", python="a pattern"),
-    "statements": Held(f"Python statements, {_CODE}", python="code"),
-    "with": Held(f"Python, {_CODE}; `__upstream__` stands for what is replaced", python="code"),
-    "expression": Held(f"Python expression, {_CODE}", python="an expression"),
-    "targets": Held(f"assignment targets, {_CODE}", python="an assignment target"),
-    "clause": Held("whole clause, head and suite, as block scalar (|)", python="code"),
-    "head": Held(
+HELD: Mapping[What, TextKind] = {
+    "symbol": TextKind("package.module:Qual.name", rf"^{_DOTTED}:{_DOTTED}\n*$"),
+    "name": TextKind("expression; quote it unless it is a dotted name", python="an expression that is more than a dotted name"),
+    "imports": TextKind("absolute import statements"),
+    "pattern": TextKind(f"pattern of statements, {_PATTERN}", python="a pattern"),
+    "expression pattern": TextKind(f"pattern of an expression, {_PATTERN}", python="a pattern"),
+    "any pattern": TextKind(f"pattern, {_PATTERN}", python="a pattern"),
+    "statements": TextKind(f"Python statements, {_CODE}", python="code"),
+    "with": TextKind(f"Python, {_CODE}; `__upstream__` stands for what is replaced", python="code"),
+    "expression": TextKind(f"Python expression, {_CODE}", python="an expression"),
+    "targets": TextKind(f"assignment targets, {_CODE}", python="an assignment target"),
+    "clause": TextKind("whole clause, head and suite, as block scalar (|)", python="code"),
+    "head": TextKind(
         'head of a clause, quoted: "elif c", "else", "except E", "finally", "case p"', python="the head of a clause"
     ),
-    "parameter": Held('a parameter as in a `def`, quoted: "rank: int = 0"', python="a parameter"),
-    "member": Held("members of a class body, as block scalar (|)", python="code"),
-    "prose": Held(),
-    "python name": Held(pattern=rf"^{_NAME}$", check=_python_name),
-    "delta name": Held(pattern=r"^[^\s#]([^\n\t#]*[^\s#])?$", check=_delta_name),
-    "part": Held(pattern=r"^(?!.*(^|/)\.{0,2}/)[^\\]+\.py$", check=_part),
-    "module": Held(pattern=r"^([A-Za-z_][A-Za-z0-9_]*/)*[A-Za-z_][A-Za-z0-9_]*\.py$", check=_module),
-    "pin name": Held(pattern=rf"^{_PIN}$", check=_pin_name),
-    "distribution": Held(pattern=rf"^{_DISTRIBUTION}$", check=_distribution),
-    "version": Held("quoted", r"^[0-9]", check=_version),
+    "parameter": TextKind('a parameter as in a `def`, quoted: "rank: int = 0"', python="a parameter"),
+    "member": TextKind("members of a class body, as block scalar (|)", python="code"),
+    "prose": TextKind(),
+    "python name": TextKind(pattern=rf"^{_NAME}$", check=_python_name),
+    "delta name": TextKind(pattern=r"^[^\s#]([^\n\t#]*[^\s#])?$", check=_delta_name),
+    "part": TextKind(pattern=r"^(?!.*(^|/)\.{0,2}/)[^\\]+\.py$", check=_part),
+    "module": TextKind(pattern=r"^([A-Za-z_][A-Za-z0-9_]*/)*[A-Za-z_][A-Za-z0-9_]*\.py$", check=_module),
+    "pin name": TextKind(pattern=rf"^{_PIN}$", check=_pin_name),
+    "distribution": TextKind(pattern=rf"^{_DISTRIBUTION}$", check=_distribution),
+    "version": TextKind("quoted", r"^[0-9]", check=_version),
 }

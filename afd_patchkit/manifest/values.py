@@ -13,7 +13,7 @@ Path = tuple[Union[str, int], ...]
 """The keys and indices that lead to a node."""
 
 
-class Text(str):
+class TextScalar(str):
     """A scalar that is text to every YAML reader.
 
     Attributes:
@@ -99,10 +99,10 @@ def whole(text: str) -> int | None:
     return int(text) if re.fullmatch("0|-?[1-9][0-9]{0,17}", text) else None
 
 
-def _scalar(node: Scalar, path: Path) -> Text | int | Misread:
+def _scalar(node: Scalar, path: Path) -> TextScalar | int | Misread:
     reading = node.reading
     if reading == "text":
-        text = Text(node.text)
+        text = TextScalar(node.text)
         text.scalar, text.path = node, path
         return text
     if reading == "true or false" and node.text.lower() in ("true", "false"):

@@ -11,7 +11,7 @@ from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.bindings import Binding, absolute_module, module_bindings
 from afd_patchkit.names.follow import (
-    Definition,
+    Destination,
     binds,
     class_members,
     differences,
@@ -173,7 +173,7 @@ class Donor:
             return
         yield from self._compare(dependency.name, there, here)
 
-    def _compare(self, name: str, there: Definition, here: Definition) -> Iterator[Finding]:
+    def _compare(self, name: str, there: Destination, here: Destination) -> Iterator[Finding]:
         assert there.node is not None
         assert here.node is not None
         what = differences(there.node, here.node)
@@ -220,7 +220,7 @@ class Donor:
                 yield from self._function_attributes(node, skipped)
 
     def _function_attributes(self, node: ast.FunctionDef | ast.AsyncFunctionDef, skip: set[str]) -> Iterator[Finding]:
-        parameters: dict[str, tuple[Definition, Definition]] = {}
+        parameters: dict[str, tuple[Destination, Destination]] = {}
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         for arg in arguments:
             for name in _annotation_names(arg.annotation):
@@ -237,19 +237,19 @@ class Donor:
         if parameters:
             yield from self._reads(node, parameters)
 
-    def _class_pair(self, name: str) -> tuple[Definition, Definition] | None:
+    def _class_pair(self, name: str) -> tuple[Destination, Destination] | None:
         """The class that a dotted name is on the donor, and what the same path is on the target."""
         there = resolve_dotted(self.source, self.context.symbol.file, name)
         if there is None or not isinstance(there.node, ast.ClassDef):
             return None
         binding = module_bindings(self.context.symbol.file).get(name.partition(".")[0])
-        here: Definition | None = None
+        here: Destination | None = None
         if binding is not None and binding.kind == "from" and binding.module is not None and "." not in name:
             here = find_definition(self.target, binding.module, binding.attribute)
         here = here or find_class(self.target, there.module, there.name)
         return (there, here) if here is not None and isinstance(here.node, ast.ClassDef) else None
 
-    def _reads(self, node: ast.AST, parameters: Mapping[str, tuple[Definition, Definition]]) -> Iterator[Finding]:
+    def _reads(self, node: ast.AST, parameters: Mapping[str, tuple[Destination, Destination]]) -> Iterator[Finding]:
         reads: dict[tuple[str, str], ast.Attribute] = {}
         stored: set[tuple[str, str]] = set()
         for inner in ast.walk(node):
@@ -281,8 +281,8 @@ class Donor:
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and other is not None:
                 yield from self._compare(
                     f"{parameter}.{attribute}",
-                    Definition(there.module, f"{there.name}.{attribute}", there.file, one),
-                    Definition(here.module, f"{here.name}.{attribute}", here.file, other),
+                    Destination(there.module, f"{there.name}.{attribute}", there.file, one),
+                    Destination(here.module, f"{here.name}.{attribute}", here.file, other),
                 )
 
 

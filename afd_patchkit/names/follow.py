@@ -18,7 +18,7 @@ _DEPTH = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Definition:
+class Destination:
     """Where a name leads: a statement of a file, or a whole module (`node` is None)."""
 
     module: str
@@ -32,7 +32,7 @@ class Definition:
         return f"{self.module}:{self.name}" if self.name else self.module
 
 
-def find_definition(upstream: Upstream, module: str, name: str | None, depth: int = _DEPTH) -> Definition | None:
+def find_definition(upstream: Upstream, module: str, name: str | None, depth: int = _DEPTH) -> Destination | None:
     """What `from module import name` gives, through re-exports; None when it leaves the upstream or cannot be told.
 
     Args:
@@ -42,24 +42,24 @@ def find_definition(upstream: Upstream, module: str, name: str | None, depth: in
         depth: how many re-exports are followed.
     """
     if name is None:
-        return Definition(module) if module in upstream.modules() else None
+        return Destination(module) if module in upstream.modules() else None
     if module not in upstream.modules() or depth == 0:
         return None
     file = upstream.read(module)
     binding = lookup(file, name, upstream).binding
     if binding is None:
-        return Definition(f"{module}.{name}") if f"{module}.{name}" in upstream.modules() else None
+        return Destination(f"{module}.{name}") if f"{module}.{name}" in upstream.modules() else None
     if binding.kind in {"from", "star"} and binding.module is not None:
         if binding.module == module and binding.attribute == name:
-            return Definition(f"{module}.{name}") if f"{module}.{name}" in upstream.modules() else None
+            return Destination(f"{module}.{name}") if f"{module}.{name}" in upstream.modules() else None
         return find_definition(upstream, binding.module, binding.attribute, depth - 1)
     if binding.kind == "import" and binding.module is not None:
         site = binding.sites[-1]
         target = binding.module if site.asname else binding.module.partition(".")[0]
-        return Definition(target) if target in upstream.modules() else None
+        return Destination(target) if target in upstream.modules() else None
     if not binding.sites:
         return None
-    return Definition(module, name, file, binding.sites[-1].node)
+    return Destination(module, name, file, binding.sites[-1].node)
 
 
 def binds(upstream: Upstream, module: str, name: str | None) -> bool:
@@ -173,7 +173,7 @@ class Members:
     open: bool = False
 
 
-def class_members(upstream: Upstream, definition: Definition, seen: Collection[str] = ()) -> Members:
+def class_members(upstream: Upstream, definition: Destination, seen: Collection[str] = ()) -> Members:
     """Fields, methods, properties and attributes assigned in methods, those of the bases included where they can be read."""
     members = Members()
     node, file = definition.node, definition.file
@@ -227,10 +227,10 @@ def _own_members(node: ast.ClassDef, members: Members) -> None:
             stack.extend(inner for block in blocks(statement) for inner in block.body)
 
 
-def resolve_dotted(upstream: Upstream, file: SourceFile, name: str) -> Definition | None:
+def resolve_dotted(upstream: Upstream, file: SourceFile, name: str) -> Destination | None:
     """The definition that a dotted name leads to when it is read at the top level of `file`."""
     head, *rest = name.split(".")
-    found: Definition | None = find_definition(upstream, file.module, head)
+    found: Destination | None = find_definition(upstream, file.module, head)
     for part in rest:
         if found is None:
             return None
@@ -238,13 +238,13 @@ def resolve_dotted(upstream: Upstream, file: SourceFile, name: str) -> Definitio
             found = find_definition(upstream, found.module, part)
         elif isinstance(found.node, ast.ClassDef):
             inner = next((n for n in found.node.body if isinstance(n, ast.ClassDef) and n.name == part), None)
-            found = Definition(found.module, f"{found.name}.{part}", found.file, inner) if inner else None
+            found = Destination(found.module, f"{found.name}.{part}", found.file, inner) if inner else None
         else:
             return None
     return found
 
 
-def find_class(upstream: Upstream, module: str, qualname: str) -> Definition | None:
+def find_class(upstream: Upstream, module: str, qualname: str) -> Destination | None:
     """The class `qualname` (dotted for nested ones) of `module`."""
     if module not in upstream.modules():
         return None

@@ -51,7 +51,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class CallParameter:
     """One parameter of something that can be called.
 
     Attributes:
@@ -65,31 +65,31 @@ class Parameter:
     required: bool
 
 
-def parameters(of: Function | Sequence[Field]) -> tuple[Parameter, ...] | None:
+def parameters(of: Function | Sequence[Field]) -> tuple[CallParameter, ...] | None:
     """What a function or a constructor takes, a bound first parameter aside; None when decorators may change it."""
     if not isinstance(of, Function):
-        return tuple(Parameter(f.name, "keyword" if f.keyword_only else "any", f.required) for f in of)
+        return tuple(CallParameter(f.name, "keyword" if f.keyword_only else "any", f.required) for f in of)
     decorators = [dotted(d.func if isinstance(d, ast.Call) else d) for d in of.node.decorator_list]
     return listed(of) if all(name in TRANSPARENT for name in decorators) else None
 
 
-def listed(of: Function) -> tuple[Parameter, ...]:
+def listed(of: Function) -> tuple[CallParameter, ...]:
     """What the `def` statement lists, a bound first parameter aside."""
     a = of.node.args
     positional = [(p.arg, "position") for p in a.posonlyargs] + [(p.arg, "any") for p in a.args]
     optional = len(positional) - len(a.defaults)
-    found = [Parameter(name, kind, i < optional) for i, (name, kind) in enumerate(positional)]
+    found = [CallParameter(name, kind, i < optional) for i, (name, kind) in enumerate(positional)]
     if of.bound and found:
         found = found[1:]
     if a.vararg:
-        found.append(Parameter(a.vararg.arg, "*", False))
-    found += [Parameter(p.arg, "keyword", d is None) for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
+        found.append(CallParameter(a.vararg.arg, "*", False))
+    found += [CallParameter(p.arg, "keyword", d is None) for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
     if a.kwarg:
-        found.append(Parameter(a.kwarg.arg, "**", False))
+        found.append(CallParameter(a.kwarg.arg, "**", False))
     return tuple(found)
 
 
-def misfit(shape: Shape, takes: Sequence[Parameter]) -> str | None:
+def misfit(shape: Shape, takes: Sequence[CallParameter]) -> str | None:
     """Why a call cannot bind, or None; behind `*` and `**` of the call only what surely fails counts."""
     positional = [p for p in takes if p.kind in {"position", "any"}]
     names = {p.name for p in takes if p.kind in {"any", "keyword"}}
@@ -113,7 +113,7 @@ def misfit(shape: Shape, takes: Sequence[Parameter]) -> str | None:
     return f"nothing for {', '.join(missing)}" if missing else None
 
 
-def meets(shape: Shape, takes: Sequence[Parameter]) -> dict[str, str]:
+def meets(shape: Shape, takes: Sequence[CallParameter]) -> dict[str, str]:
     """Which parameter each argument reaches: position or keyword to name; what `*` and `**` give is left out."""
     positional = [p for p in takes if p.kind in {"position", "any"}]
     more = next((p.name for p in takes if p.kind == "*"), "?")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from afd_patchkit.references.calls import Parameter, Shape, listed, meets, misfit, parameters
+from afd_patchkit.references.calls import CallParameter, Shape, listed, meets, misfit, parameters
 from afd_patchkit.references.classes import Classes, abstract, slots
 from afd_patchkit.references.infer import is_generator
 from afd_patchkit.references.things import Class, Found, Function, FunctionNode, Module, Several, Value
@@ -106,19 +106,19 @@ def _function(function: Function) -> Contract:
     return Contract(data, f"{kind} {function.qualname}" + ("" if kind == "property" else f"({arguments})") + (f" -> {gives}" if gives else ""))
 
 
-def _written(parameter: Parameter, default: str | None) -> str:
+def _written(parameter: CallParameter, default: str | None) -> str:
     """`name kind`, and the digest of its default."""
     kind = parameter.kind if parameter.required or parameter.kind in {"*", "**"} else f"{parameter.kind} ={_digest(default or '')}"
     return f"{parameter.name} {kind}"
 
 
-def _read(written: str) -> tuple[Parameter, str]:
+def _read(written: str) -> tuple[CallParameter, str]:
     name, kind, *rest = written.split(" ")
     default = rest[0] if rest else ""
-    return Parameter(name, kind, not default and kind not in {"*", "**"}), default
+    return CallParameter(name, kind, not default and kind not in {"*", "**"}), default
 
 
-def _plain(parameter: Parameter, default: str | None) -> str:
+def _plain(parameter: CallParameter, default: str | None) -> str:
     mark = parameter.kind if parameter.kind in {"*", "**"} else ""
     return f"{mark}{parameter.name}" + (f"={default}" if default is not None and not parameter.required else "")
 
@@ -140,7 +140,7 @@ def _class(cls: Class, classes: Classes) -> Contract:
         written = []
         for item in constructor:
             value = item.node.value if item.node is not None else None
-            takes = Parameter(item.name, "keyword" if item.keyword_only else "any", item.required)
+            takes = CallParameter(item.name, "keyword" if item.keyword_only else "any", item.required)
             written.append(_written(takes, _expression(item.file or cls.file, value)))
         data["takes"] = written
         text += f", made of ({', '.join(w.split(' ')[0] for w in written)})"
@@ -263,7 +263,7 @@ def _passed_on(old: Sequence[str], new: Sequence[str]) -> list[str]:
     return found
 
 
-def _split(written: Sequence[str]) -> tuple[list[Parameter], list[str]]:
+def _split(written: Sequence[str]) -> tuple[list[CallParameter], list[str]]:
     pairs = [_read(w) for w in written]
     return [p for p, _ in pairs], [d for _, d in pairs]
 
@@ -287,6 +287,6 @@ def fits(thing: Found | Several, shape: Shape, classes: Classes) -> tuple[bool |
     return problem is None, problem or ""
 
 
-def _constructor(cls: Class, classes: Classes) -> tuple[Parameter, ...] | None:
+def _constructor(cls: Class, classes: Classes) -> tuple[CallParameter, ...] | None:
     made = classes.constructor(cls)
     return None if made is None else parameters(made)

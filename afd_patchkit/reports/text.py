@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from afd_patchkit.findings.finding import Finding, Position, Severity
-from afd_patchkit.findings.report import Counts, ModuleReport, PinReport, Report
+from afd_patchkit.findings.report import ModuleCounts, ModuleReport, PinReport, Report
 from afd_patchkit.reports.context import Context, ordered, primary, summary
 from afd_patchkit.reports.layout import (
     Style,
@@ -97,7 +97,7 @@ def module_table(modules: Sequence[ModuleReport], style: Style) -> list[str]:
     ]
     footer: tuple[str, ...] = ()
     if len(modules) > 1:
-        total = Counts.sum(m.counts for m in modules)
+        total = ModuleCounts.sum(m.counts for m in modules)
         # files are not added up: modules share them
         footer = ("total", "", str(total.entries), str(total.deltas), "", human_share(total.share))
     header = ("module", "status", "entries", "deltas", "files", "verbatim")
@@ -223,12 +223,12 @@ def render_share(report: Report, context: Context) -> str:
     rows = [_share_row(printable(m.module), m.counts) for m in report.modules]
     footer: tuple[str, ...] = ()
     if len(rows) > 1:
-        footer = _share_row("total", Counts.sum(m.counts for m in report.modules))
+        footer = _share_row("total", ModuleCounts.sum(m.counts for m in report.modules))
     header = ("module", "upstream lines", "verbatim", "module lines", "share")
     lines_ = table(header, rows, style, right=(1, 2, 3, 4), footer=footer) if rows else ["no modules"]
     return "\n".join(lines_) + "\n"
 
 
-def _share_row(name: str, counts: Counts) -> tuple[str, ...]:
+def _share_row(name: str, counts: ModuleCounts) -> tuple[str, ...]:
     numbers = (counts.upstream_lines, counts.verbatim_lines, counts.lines)
     return (name, *map(str, numbers), human_share(counts.share))

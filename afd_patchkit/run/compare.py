@@ -9,7 +9,7 @@ from typing import Any
 
 from afd_patchkit.digests import sha256
 from afd_patchkit.findings.finding import Finding, Position, finding
-from afd_patchkit.findings.report import Counts, ModuleReport
+from afd_patchkit.findings.report import ModuleCounts, ModuleReport
 from afd_patchkit.project import Project
 from afd_patchkit.run.lock import Lock
 
@@ -145,5 +145,5 @@ def locked_report(name: str, found: Mapping[str, Any], status: str | None = None
         module=name,
         status=status or ("unchanged" if "sha256" in found else "retired"),
         retired=tuple(f"{name}::{entry}" for entry in found.get("retired", ())),
-        counts=Counts(**found["counts"]),
+        counts=ModuleCounts(**found["counts"]),
     )

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from afd_patchkit.source.text import Span, Text, parse_quietly
-from afd_patchkit.source.tokens import Field, fields, significant, tokens_in
+from afd_patchkit.source.tokens import ReplacementField, fields, significant, tokens_in
 
 
 def correct_positions(tree: ast.AST, text: Text) -> None:
@@ -36,14 +36,14 @@ def correct_positions(tree: ast.AST, text: Text) -> None:
 
 
 def _correct(joined: ast.JoinedStr, text: Text) -> None:
-    found: list[Field] = []
+    found: list[ReplacementField] = []
     for token in tokens_in(text, text.node_span(joined)):
         if token.kind == "string":
             found += fields(text, token)
     _assign(joined, found, text)
 
 
-def _assign(joined: ast.JoinedStr, found: Sequence[Field], text: Text) -> None:
+def _assign(joined: ast.JoinedStr, found: Sequence[ReplacementField], text: Text) -> None:
     values = [v for v in joined.values if isinstance(v, ast.FormattedValue)]
     if len(values) != len(found):  # not what Python read: leave it rather than guess
         return

@@ -62,7 +62,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ReplacementField:
     """One replacement field of an f-string.
 
     Attributes:
@@ -73,7 +73,7 @@ class Field:
 
     span: Span
     expression: Span
-    nested: tuple[Field, ...]
+    nested: tuple[ReplacementField, ...]
 
 
 def tokens(text: Text, first_line: int, last_line: int) -> tuple[Token, ...]:
@@ -127,12 +127,12 @@ def unsafe_boundaries(text: Text, first_line: int, last_line: int) -> frozenset[
     return _string_lines(text, items) | continued
 
 
-def fields(text: Text, token: Token) -> tuple[Field, ...]:
+def fields(text: Text, token: Token) -> tuple[ReplacementField, ...]:
     """The replacement fields of a string token, in order; none for a plain string."""
     head = _TOKEN.match(text.data, token.span.start)
     if head is None or head["quote"] is None or not _formatted(head["prefix"]):
         return ()
-    found: list[Field] = []
+    found: list[ReplacementField] = []
     _formatted_end(text.data, head.end(), head["quote"], _raw(head["prefix"]), found)
     return tuple(found)
 
@@ -228,7 +228,7 @@ def string_end(data: bytes, head: re.Match[bytes]) -> int | None:
     return found.end() if found else None
 
 
-def _formatted_end(data: bytes, at: int, quote: bytes, raw: bool, found: list[Field] | None) -> int | None:
+def _formatted_end(data: bytes, at: int, quote: bytes, raw: bool, found: list[ReplacementField] | None) -> int | None:
     """End of an f-string whose contents start at `at`; its fields go to `found`."""
     size = len(data)
     while at < size:
@@ -259,7 +259,7 @@ def _escape(data: bytes, at: int, raw: bool) -> int:
     return at + 1 if data[at + 1 : at + 2] in (b"{", b"}") else at + 2
 
 
-def _field(data: bytes, start: int, quote: bytes, raw: bool) -> Field | None:
+def _field(data: bytes, start: int, quote: bytes, raw: bool) -> ReplacementField | None:
     """The replacement field that starts with the brace at `start`."""
     at, depth, size = start + 1, 0, len(data)
     expression_end: int | None = None
@@ -286,12 +286,12 @@ def _field(data: bytes, start: int, quote: bytes, raw: bool) -> Field | None:
         at = match.end()
     if expression_end is None:
         return None
-    nested: list[Field] = []
+    nested: list[ReplacementField] = []
     end = _field_tail(data, at, quote, raw, nested)
-    return None if end is None else Field(Span(start, end), Span(start + 1, expression_end), tuple(nested))
+    return None if end is None else ReplacementField(Span(start, end), Span(start + 1, expression_end), tuple(nested))
 
 
-def _field_tail(data: bytes, at: int, quote: bytes, raw: bool, nested: list[Field]) -> int | None:
+def _field_tail(data: bytes, at: int, quote: bytes, raw: bool, nested: list[ReplacementField]) -> int | None:
     """End of a field, from its conversion, format or closing brace on."""
     if data[at : at + 1] == b"!":
         while at < len(data) and data[at : at + 1] not in (b":", b"}"):

@@ -19,7 +19,7 @@ from afd_patchkit.manifest.nested import nested, takes_of
 from afd_patchkit.model import Delta, Entry
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.upgrade.checks import early_exits, is_serious
-from afd_patchkit.upgrade.deltas import Change, Judged, judge
+from afd_patchkit.upgrade.deltas import EntryChange, Judged, judge
 from afd_patchkit.upgrade.result import ORDER, DeltaResult, EntryResult, Status
 from afd_patchkit.upgrade.sides import One
 from afd_patchkit.upgrade.signatures import new_attributes, signature_findings
@@ -82,7 +82,7 @@ def classify(subject: Subject) -> EntryResult:
     if subject.entry.kind == "owned":
         return _owned(subject)
     assert subject.symbol is not None
-    change = Change(
+    change = EntryChange(
         subject.ref,
         subject.entry.deltas,
         subject.record,
@@ -151,7 +151,7 @@ def _nothing(subject: Subject) -> str:
     return "nothing" if subject.touched else "nothing (its text comes from another pin)"
 
 
-def what_changed(change: Change, subject: Subject) -> str:
+def what_changed(change: EntryChange, subject: Subject) -> str:
     """The first column of the report."""
     assert subject.symbol is not None
     parts = []
@@ -218,7 +218,7 @@ def _said(item: Finding) -> tuple[str, str]:
     return item.code, re.sub(r"\b\d+(\.\d+)+\w*", "V", item.message)
 
 
-def _unset(subject: Subject, change: Change) -> list[Finding]:
+def _unset(subject: Subject, change: EntryChange) -> list[Finding]:
     """Attributes that an early return of ours in a constructor leaves unset."""
     if change.new.name != "__init__" or not change.deltas:
         return []

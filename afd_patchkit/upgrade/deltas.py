@@ -22,7 +22,7 @@ from afd_patchkit.upgrade.sides import LineDiff, One, apply, file_line, flat
 
 
 @dataclass(frozen=True)
-class Change:
+class EntryChange:
     """One entry whose upstream text is (or may be) another now.
 
     Attributes:
@@ -105,7 +105,7 @@ class Judged:
     conflict: str | None = None
 
 
-def judge(change: Change) -> Judged:
+def judge(change: EntryChange) -> Judged:
     """Judge every delta of an entry."""
     if change.same_text:
         return Judged(tuple(_unchanged(change, delta) for delta in change.deltas))
@@ -118,7 +118,7 @@ def judge(change: Change) -> Judged:
     return Judged(tuple(results), tuple(reasons), tuple(j.delta.name for j in judges if j.abstained), other, conflict)
 
 
-def _unchanged(change: Change, delta: Delta) -> DeltaResult:
+def _unchanged(change: EntryChange, delta: Delta) -> DeltaResult:
     old = _old_lines(change, delta)
     ranges = change.record["lines"]
     shift = change.new.line_ranges[0][0] - ranges[0][0]
@@ -126,7 +126,7 @@ def _unchanged(change: Change, delta: Delta) -> DeltaResult:
     return DeltaResult(delta.name, "unchanged", old_lines=old, new_lines=new)
 
 
-def _old_lines(change: Change, delta: Delta) -> tuple[int, int]:
+def _old_lines(change: EntryChange, delta: Delta) -> tuple[int, int]:
     found = [r["lines"] for _, r in flat(change.record.get("deltas", {}), delta)]
     return _lines(found, change.record["lines"])
 
@@ -148,7 +148,7 @@ def _with_gap(result: DeltaResult, findings: list[Finding]) -> DeltaResult:
 class _Judge:
     """Judges what becomes of one delta on the new release."""
 
-    def __init__(self, change: Change, delta: Delta, whole: One) -> None:
+    def __init__(self, change: EntryChange, delta: Delta, whole: One) -> None:
         self.change, self.delta = change, delta
         base = change.old([delta])
         if base is not None and base.applied is None:
@@ -340,7 +340,7 @@ def _differences(one: str, other: str, marker: str) -> tuple[str, ...]:
 
 
 def _together(
-    change: Change, whole: One, results: Sequence[DeltaResult]
+    change: EntryChange, whole: One, results: Sequence[DeltaResult]
 ) -> tuple[list[Finding], str | None, str | None]:
     """All deltas at once: they must apply together, and both methods must agree."""
     live = change.deltas

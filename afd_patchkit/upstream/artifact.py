@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.report import Progress
 from afd_patchkit.upstream import archives
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.cache import digest_of
@@ -21,7 +22,7 @@ from afd_patchkit.upstream.failures import Unavailable, corrupt, mismatch, offli
 from afd_patchkit.upstream.network import FetchError, IndexFile, Network, RangesRefused, Stats
 from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.sdist import read_sdist
-from afd_patchkit.upstream.settings import Progress, redact
+from afd_patchkit.upstream.settings import redact
 from afd_patchkit.upstream.verified import Request, SourceUpstream
 from afd_patchkit.upstream.wheel import MemberIndex, read_wheel
 

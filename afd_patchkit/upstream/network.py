@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
+from afd_patchkit.findings.report import Progress
 from afd_patchkit.upstream.failures import bad_setting
-from afd_patchkit.upstream.settings import IndexSettings, Progress, redact
+from afd_patchkit.upstream.settings import IndexSettings, redact
 
 if TYPE_CHECKING:
     import ssl

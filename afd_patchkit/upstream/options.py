@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from afd_patchkit.findings.report import Progress
 from afd_patchkit.upstream.cache import Store
-from afd_patchkit.upstream.settings import IndexSettings, Progress, index_settings
+from afd_patchkit.upstream.settings import IndexSettings, index_settings
 
 if TYPE_CHECKING:
     from afd_patchkit.upstream.network import Network

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.findings.report import PinReport
+from afd_patchkit.findings.report import PinReport, Progress
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Artifact, Upstream
 from afd_patchkit.upstream.failures import Unavailable, corrupt
 from afd_patchkit.upstream.network import Stats
 from afd_patchkit.upstream.options import SourceOptions
-from afd_patchkit.upstream.settings import Progress
 from afd_patchkit.upstream.verified import Request, SourceUpstream
 
 if TYPE_CHECKING:

@@ -7,26 +7,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from afd_patchkit.upstream.failures import bad_setting
 
 DEFAULT_INDEX = "https://" + ".".join(("pypi", "org")) + "/simple"
 """The index that packaging clients use when nothing is configured; in pieces, because no other file may name a host."""
-
-
-class Progress(Protocol):
-    """Told about long downloads; a new `start` begins the next one (or the same one again after a failure)."""
-
-    def start(self, total: int | None) -> None:
-        """A download of `total` bytes (None: unknown) begins."""
-
-    def advance(self, n: int) -> None:
-        """Count `n` more bytes as arrived."""
-
-    def done(self) -> None:
-        """The download ended, well or not."""
 
 
 def redact(url: str) -> str:

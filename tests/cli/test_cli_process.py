@@ -20,7 +20,7 @@ STUBS = """
 import sys, time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from afd_patchkit.findings.report import Counts, ModuleReport, PinReport, Report
+from afd_patchkit.findings.report import ModuleCounts, ModuleReport, PinReport, Report
 
 def stub(name, **names):
     module = ModuleType(name)
@@ -51,7 +51,7 @@ SLOW = [
     "packaging",
     "jsonschema",
 ]
-UP_TO_DATE = "Report(modules=tuple(ModuleReport(f'acme/m{n}.py', 'unchanged', Counts(1, 1, 9, 9, 9, 1)) for n in range(3)), seconds=0.01, shortcut=True)"
+UP_TO_DATE = "Report(modules=tuple(ModuleReport(f'acme/m{n}.py', 'unchanged', ModuleCounts(1, 1, 9, 9, 9, 1)) for n in range(3)), seconds=0.01, shortcut=True)"
 
 
 def python(code: str, **options: Any) -> subprocess.CompletedProcess[str]:

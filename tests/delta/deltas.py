@@ -17,12 +17,13 @@ from afd_patchkit.assemble.proof.claims import Claim, Disagreement
 from afd_patchkit.assemble.proof.prove import prove
 from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, apply_deltas
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding
 from afd_patchkit.manifest.load import parse_manifest
 from afd_patchkit.model import Delta, Entry
 from afd_patchkit.source.locate import find_symbol
-from afd_patchkit.source.text import SourceFile, load_source, sha256
+from afd_patchkit.source.text import SourceFile, load_source
 
 ENTRY = "m.py::f"
 MARKER = "### PATCH"

@@ -12,12 +12,12 @@ import pytest
 
 from afd_patchkit.assemble import entry as entries
 from afd_patchkit.assemble import module as modules
-from afd_patchkit.assemble.proof.claims import Change, Claim, Kept, OwnedClaim, Put, Renamed
+from afd_patchkit.assemble.proof.claims import Claim, ClaimedChange, Kept, OwnedClaim, Put, Renamed
 from afd_patchkit.assemble.proof.prove import prove
 from afd_patchkit.delta import buffer
 from afd_patchkit.delta.buffer import Buffer
+from afd_patchkit.digests import sha256
 from afd_patchkit.findings.finding import Severity
-from afd_patchkit.source.text import sha256
 from tests.engine.sample import Sample
 
 CORE = '''
@@ -323,12 +323,12 @@ def test_it_reads_syntax_newer_than_the_python_that_runs(text):
 
 def test_what_the_lock_declares_is_what_was_made():
     text = "def f(x):\n    return x\n"
-    change = Change("d", 21, 22, (Put("y"),))
+    change = ClaimedChange("d", 21, 22, (Put("y"),))
     made = "def f(x):\n    # ### PATCH START: d\n    return y\n    # ### PATCH END: d\n"
     right = claim(text, Kept(0, len(text), (change,)), edits=frozenset({("d", 21, 22, sha256(b"y")[:16])}))
     assert says(made, right) == []
     assert any("other changes" in said for said in says(made, claim(text, Kept(0, len(text), (change,)))))
-    moved = claim(text, Kept(0, len(text), (Change("d", 20, 22, (Put("y"),)),)), edits=right.edits)
+    moved = claim(text, Kept(0, len(text), (ClaimedChange("d", 20, 22, (Put("y"),)),)), edits=right.edits)
     assert any("other changes" in said for said in says(made, moved))
 
 
@@ -345,7 +345,7 @@ def test_names_that_change_are_told_and_declared():
 def test_text_kept_twice_is_held_to_upstream_twice():
     text = "def f(x):\n    a(x)\n"
     kept = Kept(14, 18)
-    change = Change("d", 14, 18, (Put("if x:\n        "), kept, Put("\n    else:\n        "), kept))
+    change = ClaimedChange("d", 14, 18, (Put("if x:\n        "), kept, Put("\n    else:\n        "), kept))
     made = "def f(x):\n    # ### PATCH START: d\n    if x:\n        a(x)\n    else:\n        a(x)\n    # ### PATCH END: d\n"
     known = claim(text, Kept(0, len(text), (change,)), edits=frozenset({("d", 14, 18, sha256(change.put.encode())[:16])}))
     assert says(made, known) == []
@@ -365,7 +365,7 @@ def test_taken_text_must_be_where_it_is_said_to_come_from():
     text = "def f(x):\n    return x\n"
     made = "def f(x):\n    # ### PATCH START: d\n    return y\n    # ### PATCH END: d\n"
     for data, wrong in ((b"y", False), (b"z", True)):
-        change = Change("d", 21, 22, (Put("y", ("acme/n.py", data, 0)),))
+        change = ClaimedChange("d", 21, 22, (Put("y", ("acme/n.py", data, 0)),))
         known = claim(text, Kept(0, len(text), (change,)), edits=frozenset({("d", 21, 22, sha256(b"y")[:16])}))
         assert bool(says(made, known)) == wrong
 

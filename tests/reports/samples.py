@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from afd_patchkit.findings.finding import Finding, Position, Severity, codes, page
-from afd_patchkit.findings.report import Counts, ModuleReport, PinReport, Report
+from afd_patchkit.findings.report import ModuleCounts, ModuleReport, PinReport, Report
 
 # Any three codes will do; the tests must not care which exist.
 ERROR, WARNING, NOTE = "PK090", "PK090", "PK090"
@@ -39,9 +39,9 @@ def evidence_note() -> Finding:
 
 
 MODULES = (
-    ModuleReport("acme_backport/runner.py", "written", Counts(12, 31, 2010, 1950, 2401, 9)),
-    ModuleReport("acme_backport/slicer.py", "differs", Counts(2, 3, 100, 100, 130, 1), retired=("old_slice",)),
-    ModuleReport("acme_backport/owned.py", "unchanged", Counts(1, 0, 0, 0, 12, 0)),
+    ModuleReport("acme_backport/runner.py", "written", ModuleCounts(12, 31, 2010, 1950, 2401, 9)),
+    ModuleReport("acme_backport/slicer.py", "differs", ModuleCounts(2, 3, 100, 100, 130, 1), retired=("old_slice",)),
+    ModuleReport("acme_backport/owned.py", "unchanged", ModuleCounts(1, 0, 0, 0, 12, 0)),
 )
 PINS = (
     PinReport("acme", "1.0", "wheel", "acme-1.0-py3-none-any.whl", "ab" * 32, 9, 1_234_567, 14),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afd_patchkit.findings.finding import Position, Severity
-from afd_patchkit.findings.report import Counts, ModuleReport, Report
+from afd_patchkit.findings.report import ModuleCounts, ModuleReport, Report
 from afd_patchkit.reports.context import Context, counts, ordered, rebase, relative_path, repository_root, summary
 from afd_patchkit.reports.json_report import report_schema
 from afd_patchkit.reports.layout import Style, columns
@@ -452,7 +452,7 @@ def test_order_and_counts():
 def test_a_module_of_which_nothing_is_left_is_one_line():
     modules = (
         ModuleReport("acme/gone.py", "retired", retired=("acme/gone.py::f", "acme/gone.py::g")),
-        ModuleReport("acme/some.py", "written", Counts(entries=1), retired=("acme/some.py::h",)),
+        ModuleReport("acme/some.py", "written", ModuleCounts(entries=1), retired=("acme/some.py::h",)),
     )
     text = render(Report(modules=modules), "text", Context("regen"))
     assert "retired (the removal condition holds)\n  acme/gone.py, 2 entries\n  acme/some.py::h\n" in text

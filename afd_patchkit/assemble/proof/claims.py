@@ -38,13 +38,13 @@ class Kept:
 
     start: int
     end: int
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ClaimedChange, ...] = ()
     remove: str = ""
     add: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClaimedChange:
     """Upstream bytes that a delta replaces, and what stands there instead.
 
     Attributes:
@@ -149,7 +149,7 @@ class Disagreement:
     unread: bool = False
 
 
-def all_changes(kept: Kept) -> Iterator[Change]:
+def all_changes(kept: Kept) -> Iterator[ClaimedChange]:
     """The changes in `kept`, those inside others too."""
     for change in kept.changes:
         yield change

@@ -86,7 +86,7 @@ def _is_preamble(node: cst.CSTNode) -> bool:
 def _same(indent: str, part: Sequence[cst.CSTNode], other: str, module: Sequence[cst.CSTNode]) -> bool:
     """Whether these are the same statements, what stands between them included."""
     pairs = list(zip(part, module, strict=True))
-    return all(trees.Definition(a, indent).equals(trees.Definition(b, other)) for a, b in pairs) and all(
+    return all(trees.CstDefinition(a, indent).equals(trees.CstDefinition(b, other)) for a, b in pairs) and all(
         trees.between(one, a) == trees.between(two, b) for (one, two), (a, b) in pairwise(pairs)
     )
 
@@ -108,7 +108,7 @@ def _copied(tree: trees.GeneratedTree, claim: Claim) -> Iterator[Disagreement]:
         yield from _compared(claim, restored, first)
 
 
-def _reach(tree: trees.GeneratedTree, fences: dict[int, tuple[str, str]], places: Sequence[trees.Place]) -> tuple[int, int]:
+def _reach(tree: trees.GeneratedTree, fences: dict[int, tuple[str, str]], places: Sequence[trees.CstPlace]) -> tuple[int, int]:
     """First and last line of an entry: fences around it belong to it, and comments at the end of its last block."""
     first, last = places[0].first, places[-1].last
     indent = len(tree.lines[first - 1]) - len(tree.lines[first - 1].lstrip())
@@ -152,7 +152,7 @@ def _recorded(claim: Claim) -> Iterator[Disagreement]:
                 yield Disagreement(claim.ref, f"text that {change.delta!r} takes from {origin[0]} is not there")
 
 
-def _told(claim: Claim, place: trees.Place) -> Iterator[Disagreement]:
+def _told(claim: Claim, place: trees.CstPlace) -> Iterator[Disagreement]:
     """The comment above the entry names each name that was changed."""
     if not claim.told:
         return

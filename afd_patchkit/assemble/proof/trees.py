@@ -27,13 +27,13 @@ def parse(text: str) -> cst.Module:
 
 
 @dataclass(frozen=True)
-class Definition:
+class CstDefinition:
     """A statement, and the indentation that blocks have in its file when their nodes do not say."""
 
     node: cst.CSTNode
     indent: str
 
-    def equals(self, other: Definition) -> bool:
+    def equals(self, other: CstDefinition) -> bool:
         """Whether both are the same in all but the comments and blank lines above and below."""
         one, two = bare(self.node), bare(other.node)
         if self.indent != other.indent:
@@ -53,7 +53,7 @@ class _Explicit(cst.CSTTransformer):
 
 
 @lru_cache(maxsize=4)
-def definitions(text: str) -> dict[str, list[Definition]]:
+def definitions(text: str) -> dict[str, list[CstDefinition]]:
     """The statements of an upstream file that define a name at module or class level, by qualified name, in order.
 
     Raises:
@@ -62,7 +62,7 @@ def definitions(text: str) -> dict[str, list[Definition]]:
     module = parse(text)
     found: dict[str, list[cst.CSTNode]] = defaultdict(list)
     _define(module.body, "", found)
-    return {name: [Definition(node, module.default_indent) for node in nodes] for name, nodes in found.items()}
+    return {name: [CstDefinition(node, module.default_indent) for node in nodes] for name, nodes in found.items()}
 
 
 def _define(body: Sequence[cst.CSTNode], prefix: str, found: dict[str, list[cst.CSTNode]]) -> None:
@@ -99,7 +99,7 @@ def names_of(node: cst.CSTNode) -> list[str]:
     return names
 
 
-def statement(text: str) -> Definition | None:
+def statement(text: str) -> CstDefinition | None:
     """The one statement that `text` is, at whatever indentation; None when it is not one statement.
 
     Raises:
@@ -112,7 +112,7 @@ def statement(text: str) -> Definition | None:
         block = module.body[0].body
         assert isinstance(block, cst.IndentedBlock)
         body = block.body if len(module.body) == 1 else ()
-    return Definition(body[0], module.default_indent) if len(body) == 1 else None
+    return CstDefinition(body[0], module.default_indent) if len(body) == 1 else None
 
 
 def bare(node: cst.CSTNode) -> cst.CSTNode:
@@ -142,7 +142,7 @@ def between(above: cst.CSTNode, below: cst.CSTNode) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CstPlace:
     """A definition in a generated module: 1-based lines, decorators included, and the comment lines above it."""
 
     node: cst.CSTNode
@@ -158,7 +158,7 @@ class GeneratedTree:
     Attributes:
         lines: its lines, with their ends.
         body: its statements.
-        indent: as for `Definition`.
+        indent: as for `CstDefinition`.
         fences: line number to `START` or `END` and the name.
         comments: numbers and columns of lines that hold a comment and nothing else.
         in_string: numbers of lines that begin inside a string.
@@ -171,7 +171,7 @@ class GeneratedTree:
     fences: dict[int, tuple[str, str]] = field(default_factory=dict)
     comments: dict[int, int] = field(default_factory=dict)
     in_string: set[int] = field(default_factory=set)
-    places: dict[tuple[str | None, str], list[Place]] = field(default_factory=lambda: defaultdict(list))
+    places: dict[tuple[str | None, str], list[CstPlace]] = field(default_factory=lambda: defaultdict(list))
 
 
 def read_generated(text: str, marker: str) -> GeneratedTree:
@@ -203,7 +203,7 @@ def read_generated(text: str, marker: str) -> GeneratedTree:
             decorators = getattr(node, "decorators", ())
             first = positions[decorators[0] if decorators else node].start.line
             above = tuple(line.comment.value for line in getattr(node, "leading_lines", ()) if line.comment)
-            tree.places[group, name].append(Place(node, first, positions[node].end.line, above))
+            tree.places[group, name].append(CstPlace(node, first, positions[node].end.line, above))
 
     for node in wrapper.module.body:
         place(node, None)

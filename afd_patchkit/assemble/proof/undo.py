@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from afd_patchkit.assemble.proof.claims import Change, Claim, Disagreement, Kept, Put, Renamed, all_changes
+from afd_patchkit.assemble.proof.claims import Claim, ClaimedChange, Disagreement, Kept, Put, Renamed, all_changes
 
 _WHITE = " \t\f"
 
@@ -82,7 +82,7 @@ class _Layout:
             at = change.end
         self._upstream(at, kept.end)
 
-    def _change(self, change: Change) -> None:
+    def _change(self, change: ClaimedChange) -> None:
         held = sorted((p.start, p.end) for p in change.parts if isinstance(p, Kept))
         at = change.start
         for start, end in [*held, (change.end, change.end)]:
@@ -155,7 +155,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _moved(pieces: list[_Piece], remove: str, add: str, gone: list[tuple[int, int]]) -> list[_Piece]:
-    """Change the indentation of a line that has it; Python counts it from the last form feed on."""
+    """ClaimedChange the indentation of a line that has it; Python counts it from the last form feed on."""
     text = "".join(p.text for p in pieces)
     feed = text.rfind("\f", 0, len(text) - len(text.lstrip(_WHITE))) + 1
     if not text.startswith(remove, feed):
