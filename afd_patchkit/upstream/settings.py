@@ -11,9 +11,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from afd_patchkit.upstream.failures import bad_setting
 
-DEFAULT_INDEX = "https://" + ".".join(("pypi", "org")) + "/simple"
-"""The index that packaging clients use when nothing is configured; in pieces, because no other file may name a host."""
-
 
 def redact(url: str) -> str:
     """`url` without user name, password and query, for messages and for the cache."""
@@ -52,9 +49,12 @@ def index_settings() -> IndexSettings:
         ("UV_INDEX_URL", env.get("UV_INDEX_URL", "")),
         ("PIP_INDEX_URL", env.get("PIP_INDEX_URL", "")),
         ("index-url in pip's configuration", pip.get("index-url", "")),
-        ("default", DEFAULT_INDEX),
     ]
-    origin, first = next((origin, url.strip()) for origin, url in chosen if url.strip())
+    origin, first = next(((origin, url.strip()) for origin, url in chosen if url.strip()), ("default", ""))
+    if not first:
+        from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
+        first = PYPI_SIMPLE_ENDPOINT
     if urlsplit(first).scheme not in {"http", "https"}:
         raise bad_setting(
             f"the package index {redact(first)} ({origin}) is no http or https address",

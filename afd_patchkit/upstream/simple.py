@@ -1,11 +1,10 @@
-"""The simple API of a package index: JSON (PEP 691) with HTML (PEP 503) as fallback."""
+"""The simple API of a package index: what pypi-simple reads of its pages, and which artifact is chosen."""
 
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
-from typing import Any
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+import re
+from urllib.parse import urlsplit
 
 from packaging.utils import (
     InvalidSdistFilename,
@@ -15,11 +14,10 @@ from packaging.utils import (
     parse_wheel_filename,
 )
 from packaging.version import InvalidVersion, Version
+from pypi_simple import ACCEPT_JSON_PREFERRED, ProjectPage, UnsupportedRepoVersionError
 
-from afd_patchkit.upstream.network import FetchError, IndexFile, Network, Stats
+from afd_patchkit.upstream.network import FetchError, IndexFile, Network, Stats, bare
 from afd_patchkit.upstream.settings import redact
-
-ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
 
 
 def project_files(network: Network, index: str, distribution: str, stats: Stats) -> list[IndexFile]:
@@ -38,8 +36,8 @@ def project_files(network: Network, index: str, distribution: str, stats: Stats)
     known = network.pages.get(url)
     if known is None:
         try:
-            reply = network.page(url, ACCEPT, stats)
-            known = _parse(reply.content_type, reply.body, reply.url)
+            reply = network.page(url, ACCEPT_JSON_PREFERRED, stats)
+            known = _parse(reply.content_type, reply.body, reply.url, distribution)
         except FetchError as error:
             known = error
         network.pages[url] = known
@@ -48,87 +46,42 @@ def project_files(network: Network, index: str, distribution: str, stats: Stats)
     return known
 
 
-def _parse(content_type: str, body: bytes, url: str) -> list[IndexFile]:
-    kind = content_type.partition(";")[0].strip().lower()
+def _parse(content_type: str, body: bytes, url: str, project: str) -> list[IndexFile]:
+    kind, _, parameters = content_type.lower().partition(";")
     try:
-        if kind in {"application/vnd.pypi.simple.v1+json", "application/json"}:
-            return _from_json(json.loads(body), url)
-        if kind in {"text/html", "application/vnd.pypi.simple.v1+html"}:
-            return _from_html(body.decode("utf-8", "replace"), url)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FetchError(f"{redact(url)}: the index page is not understood: {type(error).__name__}: {error}") from None
-    raise FetchError(f"{redact(url)}: the index answers with {kind or 'no content type'}, not with an index page")
-
-
-def _from_json(page: dict[str, Any], url: str) -> list[IndexFile]:
-    api = str(page.get("meta", {}).get("api-version", "1.0"))
-    if api.partition(".")[0] != "1":
-        raise FetchError(f"{redact(url)}: the index speaks version {api} of the simple API; 1 is understood")
-    files = []
-    for item in page["files"]:
-        yanked = item.get("yanked", False)
-        size = item.get("size")
-        files.append(
-            IndexFile(
-                str(item["filename"]),
-                _join(url, str(item["url"])),
-                _sha256(item.get("hashes", {}).get("sha256")),
-                size if isinstance(size, int) and size > 0 else None,
-                None if yanked is False or yanked is None else yanked if isinstance(yanked, str) else "",
-            )
+        if kind.strip() in {"application/vnd.pypi.simple.v1+json", "application/json"}:
+            page = ProjectPage.from_json_data(json.loads(body), url)
+        elif kind.strip() in {"application/vnd.pypi.simple.v1+html", "text/html"}:
+            page = ProjectPage.from_html(project, body, url, parameters.partition("charset=")[2] or "utf-8")
+        else:
+            raise FetchError(f"{redact(url)}: the index answers with {kind or 'no content type'}, not with an index page")
+    except UnsupportedRepoVersionError as error:
+        why = f"the index speaks version {error.declared_version} of the simple API; 1 is understood"
+        raise FetchError(f"{redact(url)}: {why}") from None
+    except (ValueError, RecursionError) as error:
+        why = str(error).replace("\n", " ")
+        raise FetchError(f"{redact(url)}: the index page is not understood: {type(error).__name__}: {why}") from None
+    return [
+        IndexFile(
+            file.filename,
+            where,
+            _sha256(file.digests.get("sha256")),
+            file.size if file.size and file.size > 0 else None,
+            (file.yanked_reason or "") if file.is_yanked else None,
         )
-    return [file for file in files if file.url]
+        for file in page.packages
+        if (where := _followed(url, file.url))
+    ]
 
 
-class _Anchors(HTMLParser):
-    """The files and the base address of a PEP 503 page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.base: str | None = None
-        self.found: list[dict[str, str | None]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Collect `<a>` and the first `<base>`."""
-        values = dict(attrs)
-        if tag == "base" and self.base is None:
-            self.base = values.get("href")
-        elif tag == "a" and values.get("href"):
-            self.found.append(values)
+def _followed(base: str, url: str) -> str:
+    """The address without credentials; empty when it must not be followed."""
+    scheme = urlsplit(url).scheme
+    return bare(url) if scheme == "https" or (scheme == "http" and urlsplit(base).scheme == "http") else ""
 
 
-def _from_html(text: str, url: str) -> list[IndexFile]:
-    parser = _Anchors()
-    parser.feed(text)
-    parser.close()
-    base = urljoin(url, parser.base) if parser.base else url
-    files = []
-    for attrs in parser.found:
-        target = urljoin(base, attrs["href"] or "")
-        parts = urlsplit(target)
-        name, _, value = parts.fragment.partition("=")
-        yanked = (attrs["data-yanked"] or "") if "data-yanked" in attrs else None
-        filename = unquote(parts.path.rpartition("/")[2])
-        files.append(
-            IndexFile(filename, _join(base, target), _sha256(value if name == "sha256" else None), None, yanked)
-        )
-    return [file for file in files if file.url]
-
-
-def _join(base: str, url: str) -> str:
-    """The absolute address without credentials and fragment; empty when it must not be followed."""
-    parts = urlsplit(urljoin(base, url))
-    if parts.scheme not in {"http", "https"} or (parts.scheme == "http" and urlsplit(base).scheme == "https"):
-        return ""
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
-
-
-def _sha256(value: object) -> str | None:
-    if isinstance(value, str) and len(value) == 64:
-        value = value.lower()
-        if all(c in "0123456789abcdef" for c in value):
-            return value
-    return None
+def _sha256(value: str | None) -> str | None:
+    return value.lower() if value is not None and re.fullmatch("[0-9a-fA-F]{64}", value) else None
 
 
 # ---- choosing -------------------------------------------------------------------------------------------------

@@ -188,9 +188,9 @@ def test_file_not_found(index: Index, open_acme: Open) -> None:
     [
         ("not json", "not understood"),
         ("[]", "not understood"),
-        ('{"meta": {"api-version": "2.0"}, "files": []}', "version 2.0"),
+        ('{"name": "acme", "meta": {"api-version": "2.0"}, "files": []}', "version 2.0"),
         ('{"meta": {}, "files": [{"url": 3}]}', "not understood"),
-        ('{"meta": {"api-version": "1.0"}, "files": []}', "newest: none"),
+        ('{"name": "acme", "meta": {"api-version": "1.0"}, "files": []}', "newest: none"),
     ],
 )
 def test_index_pages_that_are_none(index: Index, open_acme: Open, page: str, word: str) -> None:

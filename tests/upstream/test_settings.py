@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.options import default_cache_dir
 from afd_patchkit.upstream.resolve import SourceOptions
-from afd_patchkit.upstream.settings import DEFAULT_INDEX, index_settings, pip_config, pip_config_files, redact
+from afd_patchkit.upstream.settings import index_settings, pip_config, pip_config_files, redact
 from tests.upstream.conftest import Open, code
 from tests.upstream.packages import FILES, digest, make_wheel
 from tests.upstream.server import Index
@@ -33,7 +34,7 @@ def config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("env", "expected"),
     [
-        ({}, (DEFAULT_INDEX,)),
+        ({}, (PYPI_SIMPLE_ENDPOINT,)),
         ({"PIP_INDEX_URL": A}, (A,)),
         ({"PIP_INDEX_URL": A, "UV_INDEX_URL": B}, (B,)),
         ({"PIP_INDEX_URL": A, "UV_INDEX_URL": B, "UV_DEFAULT_INDEX": C}, (C,)),
@@ -41,7 +42,7 @@ def config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         ({"UV_DEFAULT_INDEX": f"{A}?x=1"}, (f"{A}?x=1",)),
         ({"PIP_INDEX_URL": A, "PIP_EXTRA_INDEX_URL": f"{B} {C}", "UV_INDEX": f"n={D}"}, (A, D, B, C)),
         ({"PIP_INDEX_URL": A, "PIP_EXTRA_INDEX_URL": f"file:///opt/simple {A}"}, (A,)),
-        ({"PIP_INDEX_URL": "  "}, (DEFAULT_INDEX,)),
+        ({"PIP_INDEX_URL": "  "}, (PYPI_SIMPLE_ENDPOINT,)),
     ],
 )
 def test_index_from_the_environment(
