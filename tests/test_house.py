@@ -20,7 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-DOCUMENTS = ("SECURITY.md", "CHANGELOG.md", "docs/releases.md")
+DOCUMENTS = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/releases.md")
 _PATH = re.compile(r"`((?:[\w.*-]+/)+(?!\d+`)[\w.*-]*)`")
 """A path in backticks (a number at its end makes it the name of a format)."""
 _ROOTS = ("", "afd_patchkit")

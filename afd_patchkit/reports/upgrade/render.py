@@ -13,7 +13,7 @@ FILES = {"report.html": "html", "report.md": "markdown", "report.json": "json", 
 
 
 def render_upgrade(results: Sequence[UpgradeResult], name: str, context: Context, *, marker: str = "### PATCH") -> str:
-    """The upgrade in the format `name`, one of `FORMATS`; `marker` is what the project's fences begin with.
+    """The upgrade in the format `name`.
 
     Args:
         results: one per target.
