@@ -52,9 +52,15 @@ def invented(clone: Path) -> Path:
     for file in (*INITS, *MODULES, "set_a/__pycache__/x.pyc", "notes.txt"):
         (package / file).parent.mkdir(parents=True, exist_ok=True)
         (package / file).write_text(f"# SPDX-License-Identifier: Apache-2.0\nNAME = {file!r}\n", encoding="utf-8")
-    modules = {name: {"sha256": hashlib.sha256((package / name).read_bytes()).hexdigest()} for name in MODULES}
+    modules: dict[str, dict[str, str]] = {name: {"sha256": hashlib.sha256((package / name).read_bytes()).hexdigest()} for name in MODULES}
+    modules["set_a/retired.py"] = {}  # the lock keeps what it left out, without a text
     (clone / "generated/patchkit.lock").write_text(json.dumps({"modules": modules}), encoding="utf-8")
     return package
+
+
+def change_lock(package: Path, **changed: object) -> None:
+    path = package.parent / "patchkit.lock"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changed), encoding="utf-8")
 
 
 def _command(project: Path, *what: str) -> list[str | Path]:
@@ -99,6 +105,7 @@ def test_the_wheel_of_the_generated_modules_holds_them_and_nothing_else(clone, i
         (lambda package: (package / "set_a/runner.py").write_text("NAME = 2\n"), "afd_backports/set_a/runner.py is not what the lock says"),
         (lambda package: (package / "set_a/old.py").write_text(""), "afd_backports/set_a/old.py is not in the lock"),
         (lambda package: (package.parent / "patchkit.lock").unlink(), "patchkit.lock is not there"),
+        (lambda package: change_lock(package, overrides={"vllm": "0.30.0"}), "they were generated for vllm 0.30.0"),
     ],
 )
 def test_modules_that_are_not_the_lock_s_are_not_shipped(clone, invented, spoil, expected):
