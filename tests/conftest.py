@@ -24,6 +24,11 @@ ROOT = Path(__file__).resolve().parent.parent
 REAL = {"upstream", "vllm"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--rewrite`: the tables of operations say what comes out now; read the diff."""
+    parser.addoption("--rewrite", action="store_true", help="write what comes out now into the tables of tests/delta/operations")
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The repository's root."""

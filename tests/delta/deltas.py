@@ -1,4 +1,4 @@
-"""Write a test of deltas as three texts: upstream, the deltas as in a manifest, the expected output."""
+"""Apply deltas as a manifest has them, check what must hold for every output, and undo them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import textwrap
 import tokenize
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pytest
 
@@ -27,34 +26,6 @@ from afd_patchkit.source.text import SourceFile, load_source
 
 ENTRY = "m.py::f"
 MARKER = "### PATCH"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One row of a table.
-
-    Attributes:
-        id: names the test.
-        upstream: the module; the symbol is `f` unless `symbol` says otherwise. Bytes are taken as they are.
-        deltas: the list under `deltas:` of a manifest.
-        expected: the whole output.
-        symbol: qualified name of the entry's symbol.
-        donors: modules of the pin `donor`, by dotted name.
-        findings: codes of the findings that do not stop generation.
-    """
-
-    id: str
-    upstream: str | bytes
-    deltas: str
-    expected: str
-    symbol: str = "f"
-    donors: Mapping[str, str] | None = None
-    findings: tuple[str, ...] = ()
-
-
-def table(*cases: Case) -> pytest.MarkDecorator:
-    """Parametrize a test by cases."""
-    return pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in cases])
 
 
 def deltas_of(text: str) -> tuple[Delta, ...]:
@@ -107,13 +78,6 @@ def disagreements(applied: Applied, text: str | None = None) -> list[Disagreemen
         edits=frozenset((e.delta, e.span.start, e.span.end, sha256(e.emitted.encode())[:16]) for e in applied.edits),
     )
     return [d for d in prove(applied.buffer.text if text is None else text, [claim], MARKER) if not d.unread]
-
-
-def check(case: Case) -> None:
-    """Run one case."""
-    applied = apply(case.upstream, case.deltas, symbol=case.symbol, donors=case.donors)
-    assert applied.buffer.text == textwrap.dedent(case.expected).removeprefix("\n")
-    assert tuple(f.code for f in applied.findings) == case.findings
 
 
 def refused(
