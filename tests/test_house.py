@@ -78,6 +78,14 @@ def test_every_link_between_documents_leads_somewhere(root):
             assert (path.parent / target).exists(), f"{path.relative_to(root)} links to {target}"
 
 
+def test_the_numbers_that_say_what_changed_stand_where_the_policy_says(root):
+    rows = re.findall(r"^\| `([A-Z]+)`[^|]* \| ([^|]+) \|", text(root, "docs/releases.md"), re.MULTILINE)
+    places = [(name, file) for name, files in rows for file in re.findall(r"`([^`]+)`", files)]
+    assert {name for name, _ in places} == {"ENGINE", "SCHEMA", "FORMAT"}
+    for name, file in places:
+        assert re.search(rf"^{name} = ", text(root, file), re.MULTILINE), f"{file} has no {name}"
+
+
 def _functions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Public functions and methods with their qualified names, in public classes too."""
     for node in body:
