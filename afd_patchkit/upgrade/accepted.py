@@ -49,7 +49,7 @@ class Acceptance:
     anchor: str = ""
     who: str = ""
     date: str = ""
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
     @property
     def subject(self) -> str:
