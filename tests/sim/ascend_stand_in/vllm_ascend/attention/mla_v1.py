@@ -112,14 +112,14 @@ class AscendMLAMetadataBuilder(MLACommonMetadataBuilder[AscendMLAMetadata]):
         """Decodes find their rotary factors where graphs read them."""
         m, lengths = common_attn_metadata, common_attn_metadata.seq_lens_cpu.tolist()
         counts = [stop - start for start, stop in zip(m.starts, m.starts[1:], strict=False)]
-        decodes = max(counts) <= 1  # 0 is padding
+        decodes = m.max_query_len <= 1  # a request that is padding may have more
         owners = [request for request, count in enumerate(counts) for _ in range(count)]
         kept = lengths if decodes else [lengths[r] - counts[r] + 1 + i for r in range(m.num_reqs) for i in range(counts[r])]
         positions = m.positions[: m.num_actual_tokens]
         cos, sin = get_cos_and_sin_mla(positions, use_cache=decodes)
         tables = m.block_table_tensor[: m.num_reqs] if decodes else m.block_table_tensor[owners]
         decode = AscendMLADecodeMetadata(
-            tables, positions, m.seq_lens_cpu, kept, m.seq_lens_cpu, max(lengths, default=0), cos, sin
+            tables, positions, m.seq_lens_cpu, kept, m.seq_lens, max(lengths, default=0), cos, sin
         )
         return AscendMLAMetadata(
             m.slot_mapping[: m.num_actual_tokens], m.num_actual_tokens, m.seq_lens_cpu, m.seq_lens_cpu.clone(), m.query_start_loc,

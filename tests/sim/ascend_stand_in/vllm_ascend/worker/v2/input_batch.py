@@ -13,10 +13,11 @@ from vllm_ascend.ops.rotary_embedding import update_cos_sin
 
 
 class AscendInputBuffers(InputBuffers):
-    """With lengths on the host, for as many requests as there may be."""
+    """With lengths on the host, for as many requests as there may be; and with offsets for one more, which is padding."""
 
     def __init__(self, max_num_reqs: int, max_num_tokens: int, device: torch.device):
         super().__init__(max_num_reqs, max_num_tokens, device)
+        self.query_start_loc = torch.zeros(max_num_reqs + 2, dtype=torch.int32, device=device)
         self.seq_lens_np = np.zeros(max_num_reqs, dtype=np.int32)
 
 

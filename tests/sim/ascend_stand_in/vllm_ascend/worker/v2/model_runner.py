@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 
+import numpy as np
 import torch
 from vllm.config import VllmConfig
+from vllm.config.compilation import CUDAGraphMode
 from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.kv_cache_interface import KVCacheConfig
 from vllm.v1.worker.gpu import model_runner as vllm_model_runner
@@ -36,14 +39,27 @@ class NPUModelRunner(GPUModelRunner):
             super().initialize_kv_cache(kv_cache_config)
 
     def prepare_inputs(self, scheduler_output: SchedulerOutput, batch_desc: BatchExecutionDescriptor) -> AscendInputBatch:
-        """With lengths on the host."""
-        vllm_model_runner.InputBatch = InputBatch
+        """With lengths on the host. All padding of a graph is one request, whose length is what another step has left there."""
+        buffers = self.input_buffers
+        everything = buffers.query_start_loc
+        vllm_model_runner.InputBatch, buffers.query_start_loc = InputBatch, everything[:-1]  # as vLLM has them
         try:
-            batch, lengths = super().prepare_inputs(scheduler_output, batch_desc), self.input_buffers.seq_lens_np
+            batch = super().prepare_inputs(scheduler_output, batch_desc)
         finally:
-            vllm_model_runner.InputBatch = AscendInputBatch
-        count, scheduled = batch.num_reqs, batch.num_scheduled_tokens
-        lengths[:count], lengths[count:] = batch.seq_lens_cpu_upper_bound[:count].numpy(), 0
+            vllm_model_runner.InputBatch, buffers.query_start_loc = AscendInputBatch, everything
+        count, scheduled, lengths = batch.num_reqs, batch.num_scheduled_tokens, buffers.seq_lens_np
+        padded = batch_desc.cg_mode == CUDAGraphMode.FULL and batch.num_tokens < batch.num_tokens_after_padding
+        rows = count + 1 if padded else count
+        offsets = np.append(batch.query_start_loc_np[: count + 1], batch.num_tokens_after_padding)[: rows + 1]
+        buffers.query_start_loc[: rows + 1] = torch.from_numpy(offsets)
+        buffers.query_start_loc[rows + 1 :] = batch.num_tokens
+        upper = torch.zeros(rows, dtype=torch.int32)
+        upper[:count] = batch.seq_lens_cpu_upper_bound[:count]
+        lengths[:count], lengths[rows:] = upper[:count].numpy(), 0
+        batch = replace(
+            batch, num_reqs_after_padding=rows, query_start_loc=buffers.query_start_loc[: rows + 1], query_start_loc_np=offsets,
+            seq_lens=buffers.seq_lens[:rows], seq_lens_cpu_upper_bound=upper,
+        )  # fmt: skip
         state = build_attn_state(self.vllm_config, lengths, count, scheduled, scheduled)
         update_cos_sin(batch.positions)
         return AscendInputBatch(**vars(batch), seq_lens_np=lengths, attn_state=state)

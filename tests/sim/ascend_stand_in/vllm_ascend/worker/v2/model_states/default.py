@@ -30,6 +30,7 @@ class AscendModelState(DefaultModelState):
             common = SimpleNamespace(
                 num_reqs=requests, num_actual_tokens=batch.num_tokens_after_padding if padded else batch.num_tokens,
                 starts=batch.query_start_loc_np[: requests + 1].tolist(), query_start_loc=batch.query_start_loc,
+                max_query_len=int(batch.num_scheduled_tokens.max()), seq_lens=batch.seq_lens[:requests],
                 seq_lens_cpu=torch.from_numpy(batch.seq_lens_np)[:requests], block_table_tensor=tables, slot_mapping=slots,
                 positions=batch.positions, attn_state=batch.attn_state,
             )  # fmt: skip
