@@ -18,6 +18,7 @@ from tests.sim import streams
 from tests.sim.ascend import npu_runner
 from tests.sim.ascend_config import ENGINE, MLA
 from tests.sim.bugs import replaced
+from tests.sim.npu import ExternalEvent
 from tests.sim.ranks import Rank
 from tests.sim.scenario import Outcome, Scenario, play
 from tests.sim.trace import Mark, hooked
@@ -188,6 +189,92 @@ def update_fails(rank: Rank) -> dict[str, Any]:
     session.host.control.sent.clear()  # type: ignore[attr-defined]
     seen["logits"] = logits(session, 1)
     seen["sent"] = [said for said, _ in session.host.control.sent]  # type: ignore[attr-defined]
+    return seen
+
+
+def given_up(rank: Rank) -> list[tuple[str, bool, int]]:
+    """What is done when an update fails before any layer: in order, whether the graph is still there, how many events are recorded."""
+    from afd_backports.vllm_v026_mrv2_dbo import ascend_graphs, device
+
+    session = make(rank)
+    session.add()
+    session.steps(2)
+    manager = session.runner.cudagraph_manager
+    (twin,) = [desc for desc in manager.twin_params if desc.num_tokens == 4]
+    done: list[tuple[str, bool, int]] = []
+    passed: list[Any] = []
+    record, synchronize = ExternalEvent.record, device.synchronize
+
+    def note(what: str) -> None:
+        done.append((what, twin in manager.graphs, len(passed)))
+
+    def fails(*args: Any) -> None:
+        note("fails")
+        raise OwnError
+
+    def recorded(event: Any, stream: Any) -> None:
+        passed.append(event)
+        record(event, stream)
+
+    def waited() -> None:
+        note("synchronizes")
+        synchronize()
+
+    with (
+        replaced(ascend_graphs, "update_stages", fails),
+        replaced(ExternalEvent, "record", recorded),
+        replaced(device, "synchronize", waited),
+        contextlib.suppress(OwnError),
+    ):
+        session.scheduler.step()
+    note("raises")
+    return done
+
+
+def checks(rank: Rank) -> dict[str, str]:
+    """What `TwinParams.check` says of what two stages have recorded, by how many layers there are, None and a number."""
+    from afd_backports.vllm_v026_mrv2_dbo.ascend_params import GraphParamsError, TwinParams
+
+    kinds = {"nothing": (0, 0, 0, 0), "two layers": (2, 2, 2, 2), "one stage": (2, 2, 0, 0), "a layer less": (2, 2, 1, 1), "events": (2, 1, 2, 1)}
+    seen = {}
+    for kind, (first, handles, second, others) in kinds.items():
+        params = TwinParams(4)
+        for stage, events, rest in zip(params.stages, (first, second), (handles, others), strict=True):
+            stage.events[4] += [object()] * events
+            stage.handles[4] += [object()] * rest
+            stage.attn_params[4] += [()] * rest
+        for layers in (None, 0, 1, 2, 3):
+            try:
+                params.check(layers)
+                seen[f"{kind}, {layers}"] = ""
+            except GraphParamsError as error:
+                seen[f"{kind}, {layers}"] = str(error).rpartition("there have to be ")[2]
+    return seen
+
+
+def other_layers(rank: Rank) -> dict[str, Any]:
+    """A replay is staged with metadata of fewer layers, of both stages or of one; then the same step again."""
+    session = make(rank)
+    session.add()
+    session.steps(2)
+    graph = next(g for d, g in session.runner.cudagraph_manager.graphs.items() if vars(d).get("num_ubatches") == 2 and d.num_tokens == 4)
+    ubatch_runner = session.runner.ubatch_runner
+    stage, replays, seen = ubatch_runner.stage, graph.replays, {}
+    for name, stages in (("both", (0, 1)), ("one", (1,))):
+
+        def fewer(state: Any, cg_mode: Any, stages: tuple[int, ...] = stages) -> None:
+            for at in stages:
+                state.forward_contexts[at].attn_metadata.popitem()
+            stage(state, cg_mode)
+
+        ubatch_runner.stage = fewer
+        try:
+            session.scheduler.step()
+        except Exception as error:
+            seen[name] = f"{type(error).__name__}: {error}"
+        ubatch_runner.stage = stage
+    seen["replays"] = graph.replays - replays
+    seen["logits"] = logits(session, 1)
     return seen
 
 

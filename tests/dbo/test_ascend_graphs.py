@@ -141,6 +141,28 @@ def test_a_failed_update_leaves_nothing_waiting_and_its_graph_is_given_up(npu: E
         assert difference(seen["logits"], expected) < 1e-4
 
 
+def test_a_graph_is_given_up_when_the_device_is_done_with_it(npu: Environment) -> None:
+    for done in run_ranks(ascend.given_up, environment=npu):
+        # Two stages of two layers: four events let the replay pass, and its end is waited for before the graph goes.
+        assert done == [("fails", True, 0), ("synchronizes", True, 4), ("raises", False, 4)]
+
+
+def test_every_stage_has_to_have_recorded_every_layer(npu: Environment) -> None:
+    (seen,) = run_ranks(ascend.checks, world=1, environment=npu)
+    accepted = {name for name, said in seen.items() if not said}
+    assert accepted == {"two layers, None", "two layers, 2"}
+    assert seen["nothing, None"] == "equal numbers of them"
+    assert {name: seen[f"two layers, {name}"] for name in (0, 1, 3)} == {n: f"{n} of each" for n in (0, 1, 3)}
+
+
+def test_metadata_of_other_layers_is_an_error_and_no_replay(npu: Environment, undisturbed: list[Logits]) -> None:
+    for seen, expected in zip(run_ranks(ascend.other_layers, environment=npu), undisturbed, strict=True):
+        assert seen["both"].startswith("GraphParamsError: events, handles and operands of the stages with 2 tokens: [(2, 2, 2), (2, 2, 2)]; there have to be 1")
+        assert seen["one"].startswith("GraphParamsError: the stages have metadata of different layers")
+        assert seen["replays"] == 0
+        assert difference(seen["logits"], expected) < 1e-4
+
+
 def test_a_failed_capture_leaves_no_parameters(npu: Environment) -> None:
     for seen in run_ranks(ascend.released, environment=npu):
         assert seen == {"params": 0, "native": True, "recorded": 0}

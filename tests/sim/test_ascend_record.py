@@ -102,7 +102,8 @@ BLOCKS: Mapping[str, str] = {
     "worker.v2.model_runner.NPUModelRunner.prepare_inputs": "prepare_inputs",
     "worker.v2.model_runner.graph_manager_wrapper": "graph_manager_wrapper",
     "worker.v2.model_states.default.AscendModelState.prepare_attn": "prepare_attn",
-    "worker.v2.utils.torch_cuda_wrapper": "what it redirects is the simulation already",
+    "worker.v2.utils.torch_npu_graph_wrapper": "capture",
+    "worker.v2.utils.torch_cuda_wrapper": "its names are `tests.sim.ascend.REDIRECTED`",
     "worker.v2.utils.communicator_switch": "communicator_switch",
 }
 REASONS = {NATIVE, NAME, KERNELS}

@@ -46,7 +46,7 @@ class TwinParams:
         """
         at = self.num_tokens
         counts = {len(kept[at]) for stage in self.stages for kept in (stage.events, stage.handles, stage.attn_params)}
-        if len(counts) != 1 or counts != {num_layers or max(counts)} or counts == {0}:
+        if counts != {max(counts) if num_layers is None else num_layers} or counts == {0}:
             found = [(len(s.events[at]), len(s.handles[at]), len(s.attn_params[at])) for s in self.stages]
             wanted = "equal numbers of them" if num_layers is None else f"{num_layers} of each"
             raise GraphParamsError(f"events, handles and operands of the stages with {at} tokens: {found}; there have to be {wanted}")
