@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,9 @@ def changed(config: VllmConfig, settings: Settings, change: Mapping[str, Any]) -
     with contextlib.ExitStack() as stack:
         for path, value in change.items():
             head, _, name = path.rpartition(".")
+            if head == "environ":
+                stack.enter_context(mock.patch.dict(os.environ, {name: value}))
+                continue
             owner: Any = {"afd": settings, "vllm": vllm, "": config}.get(head)
             if owner is None:
                 owner = config
@@ -173,8 +177,6 @@ def relax(rank: Any, cases: Mapping[str, tuple[Mapping[str, Any], str]]) -> dict
 
 def first_runner(rank: Any) -> tuple[str, str]:
     """With model runner V1, in the relaxation and outside."""
-    import os
-
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
     with validation.relaxed_validation(parse, "cpu"):
         inside = outcome(enable_dbo=True, **AFD)

@@ -13,7 +13,6 @@ import pytest
 # Read by vLLM and Triton when they are imported, here and in the processes of the DP ranks.
 os.environ.update(
     CUDA_VISIBLE_DEVICES="",
-    TORCHDYNAMO_DISABLE="1",
     TRITON_INTERPRET="1",
     VLLM_LOGGING_LEVEL="ERROR",
     VLLM_NO_USAGE_STATS="1",

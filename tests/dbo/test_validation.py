@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
 
+from transformers import PretrainedConfig
+
 from tests.dbo import configurations
 from tests.dbo.configurations import AFD, CUDAGraphMode
 from tests.sim.ranks import run_ranks
@@ -78,6 +80,33 @@ REJECTED: dict[str, tuple[dict[str, Any], str]] = {
         {**GRAPHS, "model_config.use_mla": False, "compilation_config.cudagraph_mode": CUDAGraphMode.FULL_DECODE_ONLY},
         r"use_mla is False; accepted: True \(a model with MLA\); without MLA graphs of ubatches are not supported, use enforce_eager",
     ),
+    "sparse attention": (
+        {"model_config.hf_text_config": PretrainedConfig(index_topk=8)},
+        r"index_topk is True; accepted: False \(no sparse attention\)",
+    ),
+    "FlashComm": (
+        {"additional_config": {"enable_flashcomm1": True}},
+        r"enable_flashcomm1 is True; accepted: False \(no sequence parallelism\)",
+    ),
+    "attention in parts": (
+        {"environ.VLLM_ASCEND_MLA_FIA_SPLIT": "1"},
+        r"VLLM_ASCEND_MLA_FIA_SPLIT is True; accepted: False \(one attention operator in a layer\)",
+    ),
+    "Xlite": (
+        {"additional_config": {"xlite_graph_config": {"enabled": True}}},
+        r"xlite_graph_config\.enabled is True; accepted: False \(it has a runner of its own\)",
+    ),
+    "EPLB of vllm-ascend": (
+        {"additional_config": {"eplb_config": {"dynamic_eplb": True}}},
+        r"eplb_config\.dynamic_eplb is True; accepted: False \(static expert parallel\)",
+    ),
+    **{
+        f"fine-grained TP, {name}": (
+            {"additional_config": {"finegrained_tp_config": {f"{name}_tensor_parallel_size": 2}}},
+            rf"finegrained_tp_config\.{name}_tensor_parallel_size is True; accepted: False \(its collectives want the tokens of whole batches\)",
+        )
+        for name in ("oproj", "olora", "embedding", "mlp")
+    },
     "speculative decoding": ({"speculative_config": SOMETHING}, "speculative_config is 'something'; accepted: None"),
     "LoRA": ({"lora_config": SOMETHING}, "lora_config is 'something'; accepted: None"),
     "multimodal": (
@@ -104,6 +133,18 @@ def messages() -> dict[str, list[str]]:
 def test_each_setting_has_its_own_message(messages: dict[str, list[str]], name: str) -> None:
     assert len(messages[name]) == 1
     assert re.fullmatch(REJECTED[name][1], messages[name][0])
+
+
+def test_a_switch_that_is_named_beats_the_environment() -> None:
+    found = alone(
+        configurations.judge,
+        {
+            "environment": {"environ.VLLM_ASCEND_ENABLE_FLASHCOMM1": "1"},
+            "both": {"environ.VLLM_ASCEND_ENABLE_FLASHCOMM1": "1", "additional_config": {"enable_flashcomm1": False}},
+            "neither": {"environ.VLLM_ASCEND_ENABLE_FLASHCOMM1": "0", "additional_config": {"xlite_graph_config": {}}},
+        },
+    )
+    assert [len(found[name]) for name in ("environment", "both", "neither")] == [1, 0, 0]
 
 
 def test_messages_are_all_different(messages: dict[str, list[str]]) -> None:

@@ -9,7 +9,6 @@ Before vLLM is imported: it wraps `torch.cuda.set_stream` when it is. In the pro
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -60,8 +59,8 @@ def _begin(kind: str) -> bool:
     if _installed:
         return False
     _installed.append(kind)
-    os.environ["TORCHDYNAMO_DISABLE"] = "1"  # torch.compile is the identity
     importlib.import_module("torch._dynamo.trace_rules")  # its tables list torch.cuda as it is before
+    importlib.import_module("torch._dynamo.variables.torch").TorchInGraphFunctionVariable._get_handlers()  # and so do these
 
     _replace(torch.Tensor, {"to": _moving(torch.Tensor.to), "is_pinned": _yes, "pin_memory": _itself, "record_stream": _nothing})
     _replace(torch, {name: _making(getattr(torch, name)) for name in _FACTORIES})

@@ -232,8 +232,18 @@ def _storage(tensor: torch.Tensor) -> int:
 class _Watch(TorchDispatchMode):
     """Records operators, and reports them to the race checker."""
 
+    supports_higher_order_operators = True
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """A device is not asked whether code is compiled either."""
+        return True
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, torch._ops.HigherOrderOperator):  # compiled code: what is in it
+            with self:
+                return func.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd](*args, **kwargs)
         name = func._schema.name
         tape, checker = active_tape(), race.active()
         if (tape is None and checker is None) or name in ALLOCATIONS:

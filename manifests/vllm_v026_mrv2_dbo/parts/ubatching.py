@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable
 
+import torch
+from vllm.utils import torch_utils
 from vllm.v1.worker import ubatching
 
 
@@ -67,15 +69,34 @@ class StageRun:
         return len(self._running) < 2
 
 
-def hand_over() -> None:
+def hand_over(hidden_states: torch.Tensor | None = None) -> None:
     """Let the sibling stage run, and go on when it hands back; in a single batch, go on at once.
 
     The model proxy calls it in each layer, between sending to the FFN side and receiving from it.
 
+    Args:
+        hidden_states: what has been sent and is received into, or anything made of the one and used for the other. With it this
+            can be compiled (`fullgraph=True`): an operator that says that it changes them, so what comes before it stays
+            before, and what comes after stays after.
+
     Raises:
         StageCancelled: the sibling has failed.
     """
+    if hidden_states is None:
+        ubatching.dbo_yield()
+    else:
+        torch.ops.vllm.afd_hand_over(hidden_states)
+
+
+def _hand_over(hidden_states: torch.Tensor) -> None:
     ubatching.dbo_yield()
+
+
+def _hand_over_fake(hidden_states: torch.Tensor) -> None:
+    return
+
+
+torch_utils.direct_register_custom_op("afd_hand_over", _hand_over, ["hidden_states"], _hand_over_fake)
 
 
 def current_stage() -> int | None:

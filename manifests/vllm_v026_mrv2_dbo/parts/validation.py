@@ -1,5 +1,6 @@
 """Which configurations ubatches of the AFD model runner V2 work with, and how vLLM is brought to accept them."""
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -80,6 +81,36 @@ def _native_ubatches(subject: Subject) -> str:
     return "there" if "num_ubatches" in {f.name for f in fields(BatchExecutionDescriptor)} else "absent"
 
 
+def _switch(subject: Subject, name: str, variable: str = "") -> bool:
+    """Whether a switch of vllm-ascend is on, as vllm-ascend reads it: from `additional_config`, else from the environment."""
+    switches: object = subject.config.additional_config
+    for part in name.split("."):
+        if not isinstance(switches, dict) or part not in switches:
+            return bool(int(os.environ.get(variable, "0")))
+        switches = switches[part]
+    return bool(switches)
+
+
+def _off(name: str, variable: str = "", why: str = "") -> Rule:
+    return _only(name or variable, lambda s: _switch(s, name, variable), False, why)
+
+
+FINEGRAINED = "finegrained_tp_config"
+ASCEND_RULES = (
+    _only(
+        "index_topk", lambda s: "index_topk" in s.config.model_config.hf_text_config.to_dict(), False, " (no sparse attention)"
+    ),
+    _off("enable_flashcomm1", "VLLM_ASCEND_ENABLE_FLASHCOMM1", " (no sequence parallelism)"),
+    _off("", "VLLM_ASCEND_MLA_FIA_SPLIT", " (one attention operator in a layer)"),
+    _off("xlite_graph_config.enabled", why=" (it has a runner of its own)"),
+    _off("eplb_config.dynamic_eplb", why=" (static expert parallel)"),
+    *(
+        _off(f"{FINEGRAINED}.{name}_tensor_parallel_size", why=" (its collectives want the tokens of whole batches)")
+        for name in ("oproj", "olora", "embedding", "mlp")
+    ),
+)
+"""Switches of vllm-ascend; docs/dbo.md goes through all that it has."""
+
 RULES = (
     Rule("vllm.__version__", lambda s: vllm.__version__, lambda s: vllm.__version__.partition("+")[0] == VERSION, VERSION),
     _only("BatchExecutionDescriptor.num_ubatches", _native_ubatches, "absent", " (vLLM's own ubatches need no backport)"),
@@ -141,6 +172,7 @@ RULES = (
     _only("lora_config", lambda s: s.config.lora_config, None),
     _only("is_multimodal_model", lambda s: s.config.model_config.is_multimodal_model, False, " (a text model)"),
     _only("is_encoder_decoder", lambda s: s.config.model_config.is_encoder_decoder, False, " (a decoder model)"),
+    *ASCEND_RULES,
 )
 
 
