@@ -11,7 +11,8 @@ from afd_patchkit.findings.finding import finding
 from afd_patchkit.model import Pin
 from afd_patchkit.upstream.base import MemoryUpstream
 from tools.oracles.sweep.engine import Engine
-from tools.oracles.sweep.run import FileSweep, Outcome, report
+from tools.oracles.sweep.file import FileSweep, Outcome
+from tools.oracles.sweep.report import report
 
 CORE = '''\
 """An invented module."""
