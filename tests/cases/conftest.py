@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.sample import Sample, forget
+from tests.engine.sample import Sample
+from tests.invented import forget
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from tests.delta.deltas import apply, refused
         ("def f(a, b): pass\n", "parameter: {add: 'k', kind: keyword-only, after: a}", "PK219", "cannot go there", "Leave out"),
         ("def f(a, *, b): pass\n", "parameter: {add: 'k', kind: keyword-only, before: a}", "PK219", "cannot go there", "Leave out"),
         ("def f(a, *b): pass\n", "parameter: {add: 'k', kind: keyword-only, before: b}", "PK219", "cannot go there", "Leave out"),
+        ("def f(a, **b): pass\n", "parameter: {add: 'k', kind: keyword-only, after: b}", "PK219", "cannot go there", "Leave out"),
         ("def f(a, b=1): pass\n", "parameter: {add: 'k'}", "PK222", "default", "Correct"),
         ("def f(a, **k): pass\n", "parameter: {add: 'b', after: k}", "PK222", "does not compile", "Correct"),
         ("f = 1\n", "parameter: {add: 'k'}", "PK215", "is not a function", "functions only"),

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from afd_patchkit.api import RunOptions, check, load_project, regen
 from afd_patchkit.findings.report import Report
-from afd_patchkit.upstream.options import SourceOptions
+from tests.invented import Invented, forget, read_tree, replace_once, write_tree
 
 ENGINE = '''
 # SPDX-License-Identifier: Apache-2.0
@@ -123,62 +121,36 @@ pins:
 """
 
 
-class Sample:
+class Sample(Invented):
     """One project on disk; `source` is the tree that stands for pin `acme`."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        super().__init__(root, PINS.format(version="1.0"), root.parent / "cache")
         self.source = root.parent / f"{root.name}-acme"
-        self.write("pyproject.toml", '[tool.afd-patchkit]\npackage = "generated_acme"\n')
-        self.write("manifests/pins.yaml", PINS.format(version="1.0"))
         self.manifest(MANIFEST.replace("from acme_host import allowed", "from acme_host import allowed\n  - from acme.engine import Engine"))
         for name, text in (("__init__", ""), ("engine", ENGINE), ("tools", TOOLS), ("log", LOG)):
             self.upstream(name, text)
-
-    def write(self, name: str, text: str) -> Path:
-        """A file below the project's root."""
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
-        return path
 
     def manifest(self, text: str, name: str = "runner") -> Path:
         """A manifest of the set."""
         return self.write(f"manifests/acme_set/{name}.yaml", text)
 
-    def edit(self, path: Path | str, old: str, new: str) -> None:
-        """Replace text that must be there once."""
-        file = self.root / path
-        text = file.read_text(encoding="utf-8")
-        assert text.count(old) == 1, (old, text.count(old))
-        file.write_text(text.replace(old, new), encoding="utf-8")
-
     def upstream(self, module: str, text: str) -> Path:
         """A module of `acme`."""
-        path = self.source / "acme" / f"{module}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.lstrip("\n"), encoding="utf-8")
-        return path
+        name = f"acme/{module}.py"
+        return write_tree(self.source, {name: text.lstrip("\n")}) / name
 
     def release(self, module: str, old: str, new: str) -> None:
         """Change one place of an upstream module."""
-        path = self.source / "acme" / f"{module}.py"
-        text = path.read_text(encoding="utf-8")
-        assert text.count(old) == 1, (old, text.count(old))
-        path.write_text(text.replace(old, new), encoding="utf-8")
+        replace_once(self.source / "acme" / f"{module}.py", old, new)
 
-    def regen(self, **arguments: Any) -> Report:
+    def regen(self, *, sources: Mapping[str, Path] | None = None, **more: Any) -> Report:
         """Regenerate in this process, `acme` read from the source tree."""
-        return regen(load_project(self.root), self.options(**arguments))
+        return self.run({"acme": self.source, **(sources or {})}, **more)
 
-    def check(self, **arguments: Any) -> Report:
+    def check(self, *, sources: Mapping[str, Path] | None = None, **more: Any) -> Report:
         """Check in this process."""
-        return check(load_project(self.root), self.options(**arguments))
-
-    def options(self, *, sources: Mapping[str, Path] | None = None, **more: Any) -> RunOptions:
-        """The options of a run that reads `acme` from the source tree."""
-        paths = {"acme": self.source, **(sources or {})}
-        return RunOptions(sources=SourceOptions(sources=paths, offline=True, cache_dir=self.root.parent / "cache"), **more)
+        return self.run({"acme": self.source, **(sources or {})}, only_check=True, **more)
 
     @property
     def lock(self) -> Path:
@@ -195,8 +167,7 @@ class Sample:
 
     def state(self) -> dict[str, bytes]:
         """Every file below `generated/`."""
-        folder = self.root / "generated"
-        return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+        return read_tree(self.root / "generated")
 
     def load(self, name: str = "runner", **host: Any) -> ModuleType:
         """Import a generated module; `host` is what `acme_host` provides. Forgets earlier imports; the fixture restores `sys.path`."""
@@ -208,12 +179,6 @@ class Sample:
         sys.path[:0] = paths
         importlib.invalidate_caches()
         return importlib.import_module(f"generated_acme.acme_set.{name}")
-
-
-def forget() -> None:
-    """Drop the invented packages from `sys.modules`: every test has its own."""
-    for module in [m for m in sys.modules if m.split(".")[0] in ("acme", "generated_acme", "acme_host")]:
-        del sys.modules[module]
 
 
 def codes(report: Report) -> list[str]:

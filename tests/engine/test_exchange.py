@@ -122,7 +122,7 @@ def test_two_runs_at_once_both_succeed(sample: Sample) -> None:
     """)  # fmt: skip
     code = (
         "import sys\nfrom pathlib import Path\nfrom tests.engine.sample import Sample\n"
-        "sample = Sample.__new__(Sample)\nsample.root = Path(sys.argv[1])\nsample.source = Path(sys.argv[2])\n"
+        "sample = Sample.__new__(Sample)\nsample.root = Path(sys.argv[1])\nsample.source = Path(sys.argv[2])\nsample.cache = sample.root.parent / 'cache'\n"
         "sys.exit(sample.regen(full=True).exit_code)\n"
     )
     runs = [

@@ -14,7 +14,7 @@ from tests.engine.sample import Sample
 ROOT = Path(__file__).parents[2]
 CODE = (
     "import sys\nfrom pathlib import Path\nfrom tests.engine.sample import Sample\n"
-    "sample = Sample.__new__(Sample)\nsample.root = Path(sys.argv[1])\nsample.source = Path(sys.argv[2])\n"
+    "sample = Sample.__new__(Sample)\nsample.root = Path(sys.argv[1])\nsample.source = Path(sys.argv[2])\nsample.cache = sample.root.parent / 'cache'\n"
     "sys.exit(sample.regen(full=True, jobs=int(sys.argv[3])).exit_code)\n"
 )
 

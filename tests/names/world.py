@@ -17,10 +17,11 @@ from afd_patchkit.names.resolve import NameContext, NamePlan, apply_edits, resol
 from afd_patchkit.source.locate import Symbol, find_symbol
 from afd_patchkit.source.text import Text
 from afd_patchkit.upstream.base import MemoryUpstream
+from tests.invented import forget, text_of, write_tree
 
 
 def dedent(files: Mapping[str, str]) -> dict[str, str]:
-    return {path: textwrap.dedent(text).lstrip("\n") for path, text in files.items()}
+    return {path: text_of(text) for path, text in files.items()}
 
 
 def code(text: str) -> Code:
@@ -37,9 +38,7 @@ class World:
         self.donor = (
             MemoryUpstream({"acme/__init__.py": "", **dedent(donor)}, pin="new", version="2.0") if donor else None
         )
-        for path, text in files.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(text)
+        write_tree(root, files)
         self.count = 0
 
     def module(self, name: str) -> ModuleType:
@@ -117,8 +116,7 @@ def importable(root: Path) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(root))
-        for name in [n for n in sys.modules if n.split(".")[0] == "acme" or n.startswith("generated_")]:
-            del sys.modules[name]
+        forget()
         importlib.invalidate_caches()
 
 

@@ -6,12 +6,11 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from afd_patchkit.api import RunOptions, load_project, regen
 from afd_patchkit.findings.report import Report
-from afd_patchkit.project import Project
 from afd_patchkit.upgrade.result import EntryResult, UpgradeResult
 from afd_patchkit.upgrade.upgrading import upgrade
 from afd_patchkit.upstream.options import SourceOptions
+from tests.invented import Invented, read_tree, text_of, write_tree
 
 PINS = """\
 # where acme comes from
@@ -35,32 +34,19 @@ entries:
 """
 
 
-class World:
+class World(Invented):
     """One project on disk and its upstream releases beside it."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root / "project"
+        super().__init__(root / "project", PINS, root / "cache")
         self.releases = root / "releases"
-        self.cache = root / "cache"
         self.releases.mkdir(parents=True)
-        self.write("pyproject.toml", '[tool.afd-patchkit]\npackage = "generated_acme"\n')
-        self.write("manifests/pins.yaml", PINS)
-
-    def write(self, name: str, text: str) -> Path:
-        """A file of the project."""
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text), encoding="utf-8")
-        return path
 
     def release(self, version: str, files: dict[str, str | bytes], pin: str = "acme") -> Path:
         """One release: module below `acme` to text."""
-        folder = self.releases / f"{pin}-{version}"
-        for name, text in {"__init__": "", **files}.items():
-            path = folder / "acme" / f"{name.replace('.', '/')}.py"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text if isinstance(text, bytes) else textwrap.dedent(text).lstrip("\n").encode())
-        return folder
+        named = {f"acme/{name.replace('.', '/')}.py": text for name, text in {"__init__": "", **files}.items()}
+        texts = {name: text_of(text) if isinstance(text, str) else text for name, text in named.items()}
+        return write_tree(self.releases / f"{pin}-{version}", texts)
 
     def deltas(self, text: str, symbol: str = "f", name: str = "runner") -> None:
         """The manifest of one entry with these deltas."""
@@ -68,25 +54,15 @@ class World:
         head = MANIFEST.format(symbol=symbol).replace("set/runner.py", f"set/{name}.py")
         self.write(f"manifests/set/{name}.yaml", f"{head}{body}\n" if body.strip() else head.removesuffix("    deltas:\n"))
 
-    @property
-    def project(self) -> Project:
-        """The project as the tool sees it."""
-        return load_project(self.root)
-
     def options(self, **sources: str) -> SourceOptions:
         """Offline; explicit sources only."""
-        return SourceOptions(
-            sources={key: self.releases / value for key, value in sources.items()},
-            offline=True,
-            cache_dir=self.cache,
-            search_path=(),
-        )
+        return self.offline({key: self.releases / value for key, value in sources.items()})
 
     def regen(self, version: str = "1.0", **arguments: Any) -> Report:
         """Generate at a release; it must work."""
         sources = {p.name.rpartition("-")[0]: p.name for p in sorted(self.releases.iterdir()) if p.name.endswith("-1.0")}
         sources["acme"] = f"acme-{version}"
-        report = regen(self.project, RunOptions(sources=self.options(**sources), **arguments))
+        report = self.run({key: self.releases / value for key, value in sources.items()}, **arguments)
         assert report.exit_code == 0, report.findings
         return report
 
@@ -102,7 +78,7 @@ class World:
 
     def state(self) -> dict[str, bytes]:
         """Every file of the project."""
-        return {p.relative_to(self.root).as_posix(): p.read_bytes() for p in sorted(self.root.rglob("*")) if p.is_file()}
+        return read_tree(self.root)
 
 
 def codes(result: EntryResult) -> set[str]:
