@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from afd_patchkit.fence import MARKER
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
 
@@ -30,7 +31,7 @@ DEFAULTS: Mapping[str, str | bool] = {
     "package": "afd_backports",
     "lock": "patchkit.lock",
     "track": False,
-    "marker": "### PATCH",
+    "marker": MARKER,
 }
 
 

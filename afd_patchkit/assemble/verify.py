@@ -5,11 +5,11 @@ A failure here is a bug of the tool, never of the manifest: it ends the run befo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.delta.edits import Edit
+from afd_patchkit.fence import parsed
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import Span
 
@@ -80,15 +80,14 @@ def _check_fences(symbol: Symbol, output: Buffer, marker: str) -> None:
         position.setdefault(line, []).append(number)
     depth, at = 0, 0
     opened: list[str] = []
-    shape = re.compile(rf"\s*# {re.escape(marker)} (START|END): (.*)$")
     for runs in output.split_lines():
         text = "".join(run.text for run in runs).rstrip("\n")
-        found = shape.match(text) if any(run.label == "fence" and run.text.strip() for run in runs) else None
+        found = parsed(text, marker) if any(run.label == "fence" and run.text.strip() for run in runs) else None
         if found:
-            if found[1] == "START":
-                opened.append(found[2])
-            elif not opened or opened.pop() != found[2]:
-                raise SelfCheckError(f"{symbol.reference}: fence {found[2]!r} is not closed in order")
+            if found[0] == "START":
+                opened.append(found[1])
+            elif not opened or opened.pop() != found[1]:
+                raise SelfCheckError(f"{symbol.reference}: fence {found[1]!r} is not closed in order")
             depth = len(opened)
             continue
         if depth or not text.strip():

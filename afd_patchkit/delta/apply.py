@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from afd_patchkit.delta.fences import Fence, draw
 from afd_patchkit.delta.frozen import frozen_findings
 from afd_patchkit.delta.operations import apply_delta
 from afd_patchkit.delta.take import Reader, Taken, taker
+from afd_patchkit.fence import MARKER, looks_like
 from afd_patchkit.findings.errors import DeltaError, PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Code, Delta
@@ -56,7 +56,7 @@ def apply_deltas(
     deltas: Sequence[Delta],
     *,
     entry: str,
-    marker: str = "### PATCH",
+    marker: str = MARKER,
     indent: str = "",
     read: Reader | None = None,
 ) -> Applied:
@@ -178,12 +178,11 @@ def _culprit(builder: Builder, body: Buffer, line: int) -> Edit:
 
 def _marked(builder: Builder, body: Buffer, marker: str) -> list[Finding]:
     """A comment that looks like a fence but is none makes the text undecidable."""
-    shape = re.compile(rf"#\s*{re.escape(marker)} (START|END)\b")
     plain = Text(body.text.encode())
     lines = body.split_lines()
     found: list[Finding] = []
     for token in tokens(plain, 1, plain.line_count):
-        if token.kind != "comment" or not shape.match(token.text):
+        if token.kind != "comment" or not looks_like(token.text, marker):
             continue
         runs = lines[plain.line_of(token.span.start) - 1]
         if any(run.label == "fence" and run.text.strip() for run in runs):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
 from afd_patchkit.delta.edits import Nesting
 from afd_patchkit.delta.place import indent_of
+from afd_patchkit.fence import closing, numbered, opening
 from afd_patchkit.source.text import Text
 from afd_patchkit.source.tokens import unsafe_boundaries
 
@@ -227,7 +228,7 @@ def _named(regions: list[_Region]) -> list[Fence]:
         name = region.delta
         if total[name] > 1:
             seen[name] = seen.get(name, 0) + 1
-            name = f"{name} ({seen[name]}/{total[name]})"
+            name = numbered(name, seen[name], total[name])
         fences.append(Fence(name, region.delta, region.first, region.last))
     return fences
 
@@ -237,7 +238,7 @@ def _write(lines: list[_Line], fences: list[Fence], regions: list[_Region], mark
     after: dict[int, list[tuple[str, str]]] = {}
     for fence, region in zip(fences, regions, strict=True):
         indent = _indent_at(lines, fence)
-        start, end = f"{indent}# {marker} START: {fence.name}\n", f"{indent}# {marker} END: {fence.name}\n"
+        start, end = (f"{indent}{side(fence.name, marker)}\n" for side in (opening, closing))
         if not region.empty:
             before.setdefault(fence.first, []).append(start)
             after.setdefault(fence.last, []).insert(0, (end, fence.delta))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
+from afd_patchkit.fence import delta_of, opening
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.manifest.values import TextScalar
 from afd_patchkit.model import What
@@ -64,10 +65,10 @@ def _delta_name(name: TextScalar, noun: str) -> Iterator[Finding]:
         wrong = "is not one line"
     elif "#" in name:
         wrong = "holds a `#`"
-    elif _NUMBERED.search(name):
+    elif delta_of(name) != name:
         wrong = "looks like the number of a fence, `(1/2)`"
     if wrong:
-        help_ = "The name stands in the fences of the generated code: `# ### PATCH START: <name>`."
+        help_ = f"The name stands in the fences of the generated code: `{opening('<name>')}`."
         yield finding("PK010", f"the delta name {str(name)!r} {wrong}", help=help_)
 
 

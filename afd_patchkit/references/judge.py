@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from afd_patchkit.fence import delta_of, parsed
 from afd_patchkit.findings.finding import Finding, Position, finding
-from afd_patchkit.model import Code, Delta, Entry, Manifest
+from afd_patchkit.manifest.nested import nested
+from afd_patchkit.model import Code, Entry, Manifest
 from afd_patchkit.references.contract import fits
 from afd_patchkit.references.things import Class, Function, Missing, Module, Outside, Several, Unknown, Value
 from afd_patchkit.references.world import Counts, Leaning, Recorded, World
@@ -175,10 +177,11 @@ class Places:
         manifest: the manifest.
         ref_of: gives the reference (`module.py::name`) of an entry.
         parts: texts of its owned parts by the path that the user would type.
+        marker: what the project's fences begin with.
     """
 
-    def __init__(self, manifest: Manifest, parts: Mapping[str, str]) -> None:
-        self.manifest, self.parts = manifest, parts
+    def __init__(self, manifest: Manifest, parts: Mapping[str, str], marker: str) -> None:
+        self.manifest, self.parts, self.marker = manifest, parts, marker
         self.entries: dict[str, Entry] = {}
         for entry, group in manifest.all_entries():
             name = entry.generated_name or entry.part or "?"
@@ -206,8 +209,8 @@ class Places:
         if entry.kind == "owned":
             return None, self._in_part(line) or entry.where
         written = _written(reference.node).partition("(")[0]
-        fence = _fence(text.text.split("\n")[: reference.line])
-        deltas = [d for d in _all_deltas(entry.deltas) if fence is None or d.name == fence]
+        fence = _fence(text.text.split("\n")[: reference.line], self.marker)
+        deltas = [d for d in nested(entry.deltas) if fence is None or d.name == fence]
         for delta in deltas:
             for code in codes(delta):
                 if (at := _search(code, written)) is not None:
@@ -215,7 +218,7 @@ class Places:
         for code in (entry.body,) if entry.body is not None else ():
             if (at := _search(code, written)) is not None:
                 return None, at
-        for delta in _all_deltas(entry.deltas):
+        for delta in nested(entry.deltas):
             if delta.name == fence:
                 return delta.name, delta.where
         return None, entry.where
@@ -228,19 +231,12 @@ class Places:
         return None
 
 
-def _fence(lines: Sequence[str]) -> str | None:
+def _fence(lines: Sequence[str], marker: str) -> str | None:
     """The delta whose fence is open at the end of some lines."""
     for line in reversed(lines):
-        found = re.search(r"PATCH (START|END): (.*?)(?: \(\d+/\d+\))?$", line)
-        if found:
-            return found[2] if found[1] == "START" else None
+        if found := parsed(line, marker):
+            return delta_of(found[1]) if found[0] == "START" else None
     return None
-
-
-def _all_deltas(deltas: Sequence[Delta]) -> Iterator[Delta]:
-    for delta in deltas:
-        yield delta
-        yield from _all_deltas(delta.deltas)
 
 
 def codes(value: object) -> Iterator[Code]:

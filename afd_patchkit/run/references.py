@@ -113,7 +113,7 @@ def places_of(project: Project, manifest: Manifest, parts: Iterable[str]) -> Pla
             texts[path] = (project.root / path).read_text(encoding="utf-8").replace("\r\n", "\n")
         except (OSError, UnicodeDecodeError):
             continue
-    return Places(manifest, texts)
+    return Places(manifest, texts, project.marker)
 
 
 def _with(result: ModuleResult, judgement: Judgement, seen: Mapping[str, SourceFile]) -> ModuleResult:

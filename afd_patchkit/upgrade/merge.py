@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.digests import short
+from afd_patchkit.fence import parsed
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import finding
 from afd_patchkit.git import GitError, complaint, run_git
@@ -58,8 +59,7 @@ def normal(text: str, marker: str) -> list[str]:
     Fences are drawn from the edits, not from the code: the two methods may draw them around other lines of the same
     code. Comments count, because a lost upstream comment is a lost line.
     """
-    fences = (f"# {marker} START: ", f"# {marker} END: ")
-    return [line.rstrip() for line in text.split("\n") if line.strip() and not line.strip().startswith(fences)]
+    return [line.rstrip() for line in text.split("\n") if line.strip() and not parsed(line, marker)]
 
 
 def private_marker(texts: Sequence[str]) -> str:

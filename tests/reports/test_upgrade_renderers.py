@@ -459,7 +459,7 @@ def test_page_has_two_scripts_and_nothing_from_elsewhere(name):
 def test_page_carries_hostile_text_as_data():
     text = render_upgrade_html([ODD], Context("upgrade"), marker=ATTACK)
     data = json.loads(_parsed(text).scripts[0])
-    assert data["marker"] == ATTACK
+    assert data["fences"] == {"START": f"# {ATTACK} START: ", "END": f"# {ATTACK} END: "}
     assert data["targets"][0]["entries"][0]["name"] == f"odd{ATTACK}"
     assert data["texts"][0] == ODD.entries[0].base
 

@@ -15,6 +15,7 @@ from importlib import resources
 from string import Template
 from typing import Any
 
+from afd_patchkit.fence import MARKER, closing, opening
 from afd_patchkit.findings.finding import Finding, page
 from afd_patchkit.findings.report import Report
 from afd_patchkit.reports.context import Context, ordered, primary, summary
@@ -37,8 +38,6 @@ from afd_patchkit.reports.upgrade.view import (
 )
 from afd_patchkit.upgrade.result import NEEDS_PERSON, ORDER, DeltaResult, EntryResult, UpgradeResult
 from afd_patchkit.version import __version__
-
-MARKER = "### PATCH"
 
 
 def render_upgrade_html(results: Sequence[UpgradeResult], context: Context, *, marker: str = MARKER) -> str:
@@ -65,7 +64,7 @@ class _Texts:
 
 
 def _page(targets: Sequence[dict[str, Any]], texts: _Texts, marker: str) -> str:
-    data = {"order": ORDER, "meanings": MEANINGS, "marker": marker, "targets": list(targets), "texts": list(texts.all)}
+    data = {"order": ORDER, "meanings": MEANINGS, "fences": {"START": opening("", marker), "END": closing("", marker)}, "targets": list(targets), "texts": list(texts.all)}
     style = Template(_file("page.css")).substitute(dark=_file("dark.css"))
     script = '"use strict";\n(() => {\n' + _file("diff.js") + "\n" + _file("page.js") + "})();\n"
     return Template(_file("page.html")).substitute(

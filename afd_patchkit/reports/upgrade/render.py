@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from afd_patchkit.fence import MARKER
 from afd_patchkit.reports.context import Context
 from afd_patchkit.upgrade.result import UpgradeResult
 
@@ -12,7 +13,7 @@ FILES = {"report.html": "html", "report.md": "markdown", "report.json": "json", 
 """What `--report DIR` writes: file name to format."""
 
 
-def render_upgrade(results: Sequence[UpgradeResult], name: str, context: Context, *, marker: str = "### PATCH") -> str:
+def render_upgrade(results: Sequence[UpgradeResult], name: str, context: Context, *, marker: str = MARKER) -> str:
     """The upgrade in the format `name`.
 
     Args:

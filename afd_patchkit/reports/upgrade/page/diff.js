@@ -134,10 +134,8 @@ function lines(text) {
 }
 
 function fence(line) {
-  const rest = line.trim();
-  if (!rest.startsWith("# " + data.marker + " ")) return null;
-  const word = rest.slice(data.marker.length + 3);
-  return word.startsWith("START:") ? "START" : word.startsWith("END:") ? "END" : null;
+  const text = line.trim();
+  return Object.keys(data.fences).find(side => text.startsWith(data.fences[side])) ?? null;
 }
 
 const KEYWORDS = new Set(("False None True and as assert async await break case class continue def del elif else except finally for from global if import in is " +
