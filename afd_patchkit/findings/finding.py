@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from importlib import resources
+from typing import Literal
 
 
 class Severity(str, Enum):
@@ -67,6 +68,11 @@ class Finding:
     help: str | None = None
     details: tuple[str, ...] = ()
 
+    @property
+    def family(self) -> Family:
+        """What it is about."""
+        return page(self.code).family
+
     def at(self, **fields: object) -> Finding:
         """A copy with the given fields filled in where this finding leaves them empty."""
         missing = {k: v for k, v in fields.items() if v is not None and getattr(self, k) is None}
@@ -78,6 +84,11 @@ class Finding:
         return 0 if self.severity is Severity.NOTE else page(self.code).exit_code
 
 
+Family = Literal["manifest", "lock", "delta", "name", "upstream", "upgrade", "note"]
+_FAMILIES: tuple[Family, ...] = ("manifest", "lock", "delta", "name", "upstream", "upgrade", "note")
+"""By the first digit of the code."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """The documentation page of one finding code."""
@@ -87,6 +98,11 @@ class Page:
     severity: Severity
     exit_code: int
     body: str
+
+    @property
+    def family(self) -> Family:
+        """What findings of this code are about."""
+        return _FAMILIES[int(self.code[2])]
 
 
 def codes() -> list[str]:

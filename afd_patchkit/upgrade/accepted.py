@@ -233,7 +233,7 @@ def made(result: UpgradeResult, entry: EntryResult, delta: str, why: str, who: s
                 raise _cannot(entry, item.name, "it does not apply, and there is no proposal to accept: mend it")
             subjects.append((item.name, item.reasons, anchor))
     if not delta:
-        if entry.status == "missing" or any(f.exit_code and not f.code.startswith("PK5") for f in entry.reasons):
+        if entry.status == "missing" or any(f.exit_code and f.family != "upgrade" for f in entry.reasons):
             raise _cannot(entry, "", "it cannot be generated as it is: mend it")
         subjects.append(("", entry.reasons, ""))
     items = [

@@ -203,7 +203,7 @@ def _gates(subject: Subject, judged: Judged) -> tuple[list[Finding], list[Findin
     if subject.new.error is not None:
         known = {f.code for d in judged.deltas for f in d.reasons} | {f.code for f in judged.reasons}
         failed = any(d.status in ("conflict", "absorbed") for d in judged.deltas)
-        errors = [f for f in subject.new.error.findings if not (failed and f.code.startswith("PK2")) and f.code not in known]
+        errors = [f for f in subject.new.error.findings if not (failed and f.family == "delta") and f.code not in known]
         return errors, []
     assert subject.new.generated is not None
     errors = list(subject.gates)

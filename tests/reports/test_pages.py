@@ -81,3 +81,9 @@ def test_codes_that_a_page_mentions_exist(code):
 def test_codes_without_a_page(code):
     with pytest.raises(KeyError):
         finding(code, "message")
+
+
+def test_a_page_knows_its_family():
+    families = {code: page(code).family for code in codes()}
+    assert {families[code] for code in families if page(code).severity is Severity.NOTE} == {"note"}
+    assert (families["PK001"], families["PK106"], families["PK201"], families["PK501"]) == ("manifest", "lock", "delta", "upgrade")

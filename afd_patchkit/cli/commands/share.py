@@ -31,11 +31,11 @@ def command(session: Session, **options: Any) -> int:
     return session.report(report, text=lambda context: render_share(report, context))
 
 
-DRIFT = ("PK1", "PK6")
+DRIFT = ("lock", "note")
 """What `check` is for: differences between lock, files and what `regen` would write; and notes."""
 
 
 def without_drift(report: Report) -> Report:
     """The report without what only `check` is asked for."""
-    kept = tuple(f for f in report.findings if f.exit_code >= EXIT_USAGE or not f.code.startswith(DRIFT))
+    kept = tuple(f for f in report.findings if f.exit_code >= EXIT_USAGE or f.family not in DRIFT)
     return replace(report, findings=kept)
