@@ -94,8 +94,8 @@ def browser() -> None:
 
 
 def unit(session: Session, arguments: Sequence[str], *, fast: bool) -> None:
-    """The tests that need no vLLM; with `fast` only those that need no package index either."""
-    marks = "not vllm and not upstream" if fast else "not vllm"
+    """The tests that need no vLLM; with `fast` only those that need no package index either, and no soak."""
+    marks = "not vllm and not upstream and not slow" if fast else "not vllm"
     workers = ["-n", str(min(os.cpu_count() or 1, 4))]
     ignored = [f"--ignore={folder}" for folder in VLLM_TESTS]
     session.step("pytest", [session.python, "-m", "pytest", "-q", *workers, "-m", marks, *ignored, *arguments])

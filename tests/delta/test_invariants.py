@@ -470,6 +470,7 @@ def assert_smallest(applied: Applied) -> None:
             assert any(run.edits for run in lines[fence.last - 1]) or fence.last in glued, fence
 
 
+@pytest.mark.slow
 @SLOW
 @given(jobs())
 def test_any_deltas_on_any_function(job):
@@ -491,6 +492,7 @@ def test_any_deltas_on_any_function(job):
     assert dump(found) == dump(wanted), text
 
 
+@pytest.mark.slow
 @SLOW
 @given(jobs(), st.randoms(use_true_random=False))
 def test_order_matters_only_at_one_place(job, random):

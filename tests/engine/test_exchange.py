@@ -88,6 +88,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_kill_9_at_any_moment_leaves_one_state(tmp_path: Path) -> None:
     folder = tmp_path / "generated"
     seen = set()

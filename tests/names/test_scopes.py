@@ -262,6 +262,7 @@ def block(draw: st.DrawFn, depth: int = 0) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(block())
 def test_invented_programs_have_the_free_names_that_symtable_says(lines: list[str]) -> None:
