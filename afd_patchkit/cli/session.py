@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from afd_patchkit.files import write_atomically
+from afd_patchkit.reports.render import FORMATS
 
 if TYPE_CHECKING:
     from afd_patchkit.findings.report import Report
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from afd_patchkit.reports.context import Context
     from afd_patchkit.reports.layout import Style
 
-FORMATS = ("text", "json", "markdown", "github", "sarif")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 

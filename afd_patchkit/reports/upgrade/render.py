@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from afd_patchkit.fence import MARKER
 from afd_patchkit.reports.context import Context
+from afd_patchkit.reports.render import FORMATS as OF_REPORTS
 from afd_patchkit.upgrade.result import UpgradeResult
 
-FORMATS = ("text", "json", "markdown", "github", "sarif", "html")
+FORMATS = (*OF_REPORTS, "html")
 FILES = {"report.html": "html", "report.md": "markdown", "report.json": "json", "report.sarif": "sarif"}
 """What `--report DIR` writes: file name to format."""
 
