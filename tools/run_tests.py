@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ SAMPLE = 2000
 VLLM_TESTS = ("tests/dbo", "tests/sim")
 DONOR = "vllm-donor"
 DONOR_VARIABLE = "AFD_PATCHKIT_DONOR_TREE"
+RETIRES = "0.30.0"
+RETIRED_VARIABLE = "AFD_PATCHKIT_RETIRED"
 """Tells the tests where the Python files of the donor lie."""
 _CLOSING = re.compile(r"(?:\x1b\[[\d;]*m)*=*\s*(?:\x1b\[[\d;]*m)*(?:\d+ \w+.* in [\d.]+s|no tests ran)")
 
@@ -108,6 +111,16 @@ def last_line(session: Session, *command: str) -> str:
     return lines[-1] if lines and found.returncode == 0 else ""
 
 
+def retired(session: Session, folder: Path) -> str:
+    """The package that is generated where the backport retires, from a copy of the project in `folder`."""
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    shutil.copytree(ROOT / "manifests", folder / "manifests")
+    shutil.copytree(ROOT / "generated", folder / "generated", ignore=shutil.ignore_patterns("afd_backports"))
+    command = [str(session.python), "-m", "afd_patchkit", "regen", "-q", "--vllm", RETIRES]
+    subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)  # a test reads what there is
+    return str(folder / "generated" / "afd_backports")
+
+
 def real(session: Session) -> None:
     """The main command on the real vLLM, then its generated modules on the real vLLM."""
     tool: list[str | Path] = [session.python, "-m", "afd_patchkit"]
@@ -127,7 +140,9 @@ def real(session: Session) -> None:
     types: list[str | Path] = ["--config-file", "tools/mypy-parts.ini", "--python-executable", python, "--cache-dir", ".mypy_cache/parts"]
     session.step("mypy parts", [session.python, "-m", "mypy", *types, *parts])
     paths = os.pathsep.join([str(ROOT / "generated"), str(ROOT)])
-    session.step("vllm tests", [python, "-m", "pytest", "-q", *VLLM_TESTS], {"PYTHONPATH": paths, DONOR_VARIABLE: tree})
+    with tempfile.TemporaryDirectory(prefix="afd-retired-") as folder:
+        variables = {"PYTHONPATH": paths, DONOR_VARIABLE: tree, RETIRED_VARIABLE: retired(session, Path(folder))}
+        session.step("vllm tests", [python, "-m", "pytest", "-q", *VLLM_TESTS], variables)
     session.shared["AFD_PATCHKIT_VLLM_PYTHON"] = python
 
 

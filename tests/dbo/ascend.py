@@ -164,13 +164,13 @@ def params(rank: Rank) -> dict[str, Any]:
 
 def update_fails(rank: Rank) -> dict[str, Any]:
     """A replay whose update fails half-way; then the same step again, and further ones."""
-    from afd_backports.vllm_v026_mrv2_dbo import ascend_graphs
+    from afd_backports.vllm_v026_mrv2_dbo import ascend_params
 
     session = make(rank)
     session.add()
     session.steps(2)
     manager = session.runner.cudagraph_manager
-    native = ascend_graphs.update_stages
+    native = ascend_params.update_stages
 
     def fails(backend: Any, stream: Any, context: Any, num_tokens: int, config: Any) -> None:
         half = dict(list(context.attn_metadata.items())[:1])
@@ -178,7 +178,7 @@ def update_fails(rank: Rank) -> dict[str, Any]:
         raise OwnError
 
     seen: dict[str, Any] = {}
-    with replaced(ascend_graphs, "update_stages", fails):
+    with replaced(ascend_params, "update_stages", fails):
         try:
             session.scheduler.step()
         except OwnError:
@@ -194,7 +194,7 @@ def update_fails(rank: Rank) -> dict[str, Any]:
 
 def given_up(rank: Rank) -> list[tuple[str, bool, int]]:
     """What is done when an update fails before any layer: in order, whether the graph is still there, how many events are recorded."""
-    from afd_backports.vllm_v026_mrv2_dbo import ascend_graphs, device
+    from afd_backports.vllm_v026_mrv2_dbo import ascend_params
 
     session = make(rank)
     session.add()
@@ -203,7 +203,7 @@ def given_up(rank: Rank) -> list[tuple[str, bool, int]]:
     (twin,) = [desc for desc in manager.twin_params if desc.num_tokens == 4]
     done: list[tuple[str, bool, int]] = []
     passed: list[Any] = []
-    record, synchronize = ExternalEvent.record, device.synchronize
+    record, synchronize = ExternalEvent.record, torch.npu.synchronize  # type: ignore[attr-defined]
 
     def note(what: str) -> None:
         done.append((what, twin in manager.graphs, len(passed)))
@@ -221,9 +221,9 @@ def given_up(rank: Rank) -> list[tuple[str, bool, int]]:
         synchronize()
 
     with (
-        replaced(ascend_graphs, "update_stages", fails),
+        replaced(ascend_params, "update_stages", fails),
         replaced(ExternalEvent, "record", recorded),
-        replaced(device, "synchronize", waited),
+        replaced(torch.npu, "synchronize", waited),  # type: ignore[attr-defined]
         contextlib.suppress(OwnError),
     ):
         session.scheduler.step()

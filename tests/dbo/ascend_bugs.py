@@ -22,20 +22,20 @@ Bug = Callable[[], AbstractContextManager[None]]
 
 
 def only_the_first_stage_is_updated() -> AbstractContextManager[None]:
-    from afd_backports.vllm_v026_mrv2_dbo import ascend_graphs, ascend_params
+    from afd_backports.vllm_v026_mrv2_dbo import ascend_params
 
-    native = ascend_graphs.merged_context
+    native = ascend_params.merged_context
     stack = contextlib.ExitStack()
     stack.enter_context(replaced(ascend_params.TwinParams, "merged", lambda self: self.stages[0]))
-    stack.enter_context(replaced(ascend_graphs, "merged_context", lambda contexts: native(contexts[:1])))
+    stack.enter_context(replaced(ascend_params, "merged_context", lambda contexts: native(contexts[:1])))
     return stack
 
 
 def _contexts(choose: Callable[[list[Any]], list[Any]]) -> AbstractContextManager[None]:
-    from afd_backports.vllm_v026_mrv2_dbo import ascend_graphs
+    from afd_backports.vllm_v026_mrv2_dbo import ascend_params
 
-    native = ascend_graphs.merged_context
-    return replaced(ascend_graphs, "merged_context", lambda contexts: native(choose(contexts)))
+    native = ascend_params.merged_context
+    return replaced(ascend_params, "merged_context", lambda contexts: native(choose(contexts)))
 
 
 def both_stages_are_updated_with_the_second_ones_lengths() -> AbstractContextManager[None]:
@@ -52,9 +52,13 @@ def lengths_of_an_earlier_step() -> AbstractContextManager[None]:
 
 
 def parameters_by_number_of_tokens() -> AbstractContextManager[None]:
+    from afd_backports.vllm_v026_mrv2_dbo import ascend_params
     from afd_backports.vllm_v026_mrv2_dbo.ascend_graphs import AFDModelAclGraphManagerV2
 
-    return replaced(AFDModelAclGraphManagerV2, "params_scope", lambda self, params: nullcontext())
+    stack = contextlib.ExitStack()
+    stack.enter_context(replaced(AFDModelAclGraphManagerV2, "params_scope", lambda self, params: nullcontext()))
+    stack.enter_context(replaced(ascend_params, "params_in_force", lambda params: nullcontext()))
+    return stack
 
 
 def one_set_of_parameters_for_both_stages() -> AbstractContextManager[None]:

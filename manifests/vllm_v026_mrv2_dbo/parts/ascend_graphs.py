@@ -1,19 +1,18 @@
 """vllm-ascend's graph manager with graphs of split batches."""
 
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from afd_backports.vllm_v026_mrv2_dbo import device as devices
 from afd_backports.vllm_v026_mrv2_dbo import scopes
 from afd_backports.vllm_v026_mrv2_dbo.ascend_device import AscendGraphs
-from afd_backports.vllm_v026_mrv2_dbo.ascend_params import RecordedParams, TwinParams, merged_context, update_stages
+from afd_backports.vllm_v026_mrv2_dbo.ascend_params import RecordedParams, TwinParams, replay_updated
 from afd_backports.vllm_v026_mrv2_dbo.descriptor import AFDBatchExecutionDescriptor
 from afd_backports.vllm_v026_mrv2_dbo.graph_manager import UBatchGraphs
 from torch import nn
 from vllm.config import VllmConfig
 from vllm.config.compilation import CUDAGraphMode
-from vllm.forward_context import ForwardContext
 from vllm.sequence import IntermediateTensors
 from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor
 from vllm_ascend.compilation import acl_graph
@@ -80,33 +79,15 @@ class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):  # type: ig
         if not isinstance(desc, AFDBatchExecutionDescriptor) or desc.num_ubatches == 1:
             return super().run_fullgraph(desc)
         assert self.update_stream is not None
-        with self.staged_replay(desc) as state:
-            context, params = merged_context(state.forward_contexts), self.twin_params[desc]
-            params.check(len(state.forward_contexts[0].attn_metadata))
-            self.update_stream.wait_stream(devices.current_stream())
-            # Past vllm-ascend's method, which would update the graph of a whole batch.
-            output = super(ModelAclGraphManager, self).run_fullgraph(desc)
-            try:
-                self.update(params, context)
-            except BaseException:
-                self.give_up(desc)
-                raise
-        return output
-
-    def update(self, params: TwinParams, context: ForwardContext) -> None:
-        """Update the replay that has been issued, in one go for both stages."""
-        assert self.update_stream is not None
         # FIXME of vllm-ascend: one backend for all groups.
         backend = self.model_runner.attn_groups[0][0].backend
-        with self.params_scope(params.merged()):
-            update_stages(backend, self.update_stream, context, params.num_tokens, self.vllm_config)
-
-    def give_up(self, desc: BatchExecutionDescriptor) -> None:
-        """Let a replay end that was not updated, and never replay its graph again: some of it may not wait any more."""
-        assert self.update_stream is not None
-        self.twin_params[desc].let_pass(self.update_stream)
-        devices.synchronize()
-        self.release_twin(desc)
+        # Past vllm-ascend's method, which would update the graph of a whole batch.
+        replay = partial(super(ModelAclGraphManager, self).run_fullgraph, desc)
+        with self.staged_replay(desc) as state:
+            return replay_updated(
+                replay, self.twin_params[desc], state.forward_contexts, backend=backend, stream=self.update_stream,
+                vllm_config=self.vllm_config, lost=partial(self.release_twin, desc),
+            )  # fmt: skip
 
     def release_twin(self, desc: BatchExecutionDescriptor) -> None:
         """Drop a graph, and what it would be updated with."""

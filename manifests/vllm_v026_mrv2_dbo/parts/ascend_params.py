@@ -1,16 +1,21 @@
 """What vllm-ascend keeps of captured attention for updates at each replay, kept for each stage of a split batch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from vllm.config import VllmConfig
 from vllm.forward_context import ForwardContext, override_forward_context
+from vllm.platforms import current_platform
 from vllm.v1.worker.ubatching import dbo_current_ubatch_id
+from vllm_ascend.compilation import acl_graph
 from vllm_ascend.compilation.acl_graph import GraphParams, update_full_graph_params
 
 NUM_STAGES = 2
+
+T = TypeVar("T")
 
 
 class GraphParamsError(RuntimeError):
@@ -130,3 +135,51 @@ def update_stages(
     """
     with override_forward_context(context):
         update_full_graph_params(backend, stream, context, num_tokens, vllm_config)
+
+
+@contextmanager
+def params_in_force(params: object) -> Iterator[None]:
+    """The block in which vllm-ascend finds these parameters, in whatever module of it looks for them."""
+    before = acl_graph._graph_params
+    acl_graph._graph_params = params
+    try:
+        yield
+    finally:
+        acl_graph._graph_params = before
+
+
+def replay_updated(
+    replay: Callable[[], T], params: TwinParams, contexts: Sequence[ForwardContext], *, backend: Any, stream: torch.Stream,
+    vllm_config: VllmConfig, lost: Callable[[], object],
+) -> T:  # fmt: skip
+    """Replay a graph of a split batch, with updates for each of its stages; what `replay` returned.
+
+    The device waits in the replay, at the attention of each layer, until that has been given the lengths of this step. The updates begin
+    when the work issued before the replay is done, other replays too. If one of them fails, the replay is let pass and ended, and
+    the graph is lost: some of its layers might not wait the next time.
+
+    Args:
+        replay: replays it.
+        params: its parameters.
+        contexts: the forward context of each stage.
+        backend: the attention backend.
+        stream: the stream of updates.
+        vllm_config: the configuration.
+        lost: drops the graph.
+
+    Raises:
+        GraphParamsError: the parameters are not complete, or the stages have different layers; nothing has been replayed.
+    """
+    context = merged_context(contexts)
+    params.check(len(contexts[0].attn_metadata))
+    stream.wait_stream(current_platform.current_stream())
+    output = replay()
+    try:
+        with params_in_force(params.merged()):
+            update_stages(backend, stream, context, params.num_tokens, vllm_config)
+    except BaseException:
+        params.let_pass(stream)
+        current_platform.synchronize()
+        lost()
+        raise
+    return output

@@ -1,13 +1,13 @@
 """vllm-ascend's model runner with ubatches, as an attention side with AFD runs it."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import cast
 
 import torch
 from afd_backports.vllm_v026_mrv2_dbo import scopes
 from afd_backports.vllm_v026_mrv2_dbo.ascend_graphs import AFDModelAclGraphManagerV2
+from afd_backports.vllm_v026_mrv2_dbo.ascend_stages import rotary_factors_from
 from afd_backports.vllm_v026_mrv2_dbo.attention import NUM_UBATCHES
 from afd_backports.vllm_v026_mrv2_dbo.host import AFDHost, PlainHost, PlainMetadata
 from afd_backports.vllm_v026_mrv2_dbo.runner import UBatchExecution
@@ -18,7 +18,6 @@ from vllm.config import VllmConfig
 from vllm.v1.worker.gpu.input_batch import InputBatch
 from vllm.v1.worker.ubatch_utils import UBatchSlice
 from vllm.v1.worker.workspace import init_workspace_manager, reset_workspace_manager
-from vllm_ascend.ops import rotary_embedding
 from vllm_ascend.worker.v2 import model_runner
 from vllm_ascend.worker.v2.aclgraph_utils import ModelAclGraphManager
 from vllm_ascend.worker.v2.attn_utils import build_attn_state
@@ -39,23 +38,9 @@ class AscendMetadata(PlainMetadata):
         whole, part = cast(AscendInputBatch, input_batch), cast(AscendInputBatch, ubatch)
         return slice_ascend_fields(whole, part, ubatch_slice, None if for_capture else self._attn_state)
 
-    @contextmanager
-    def building(self, ubatch_slice: UBatchSlice) -> Iterator[None]:
-        """Let the metadata of a stage have rotary factors of its own.
-
-        vllm-ascend writes those of MLA's decodes to the start of two buffers, from where a graph reads them, and metadata
-        of both stages is built before either runs. A stage's start is where its tokens start in the whole batch.
-        """
-        start = ubatch_slice.token_slice.start
-        cos, sin = rotary_embedding._cos_mla, rotary_embedding._sin_mla
-        if cos is None:  # no MLA
-            yield
-            return
-        with (
-            scopes.substitute(rotary_embedding, "_cos_mla", cos, cos[start:]),
-            scopes.substitute(rotary_embedding, "_sin_mla", sin, sin[start:]),
-        ):
-            yield
+    def building(self, ubatch_slice: UBatchSlice) -> AbstractContextManager[None]:
+        """Let the metadata of a stage have rotary factors of its own."""
+        return rotary_factors_from(ubatch_slice.token_slice.start)
 
 
 class AscendHost(PlainHost):
