@@ -67,6 +67,15 @@ def test_blocks_of_one_name_nest(owner) -> None:
     assert owner.name is native
 
 
+def test_a_patch_of_others_in_a_block_is_not_taken_for_the_block_s_own(owner) -> None:
+    with contextlib.suppress(ForeignPatchError), substitute(owner, "name", native, replacement):  # at its end
+        owner.name = foreign
+        with pytest.raises(ForeignPatchError, match="native"), substitute(owner, "name", native, replacement):
+            pytest.fail("the block is entered")
+        assert owner.name is foreign
+    assert owner.name is native
+
+
 def test_names_of_two_owners_do_not_meet(owner) -> None:
     other = types.ModuleType("other")
     other.name = replacement  # type: ignore[attr-defined]
