@@ -1,16 +1,10 @@
-"""The parameters of one graph of a split batch, by themselves; and what a graph that is given up waits for."""
+"""The parameters of one graph of a split batch, by themselves."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any
 from unittest import mock
 
-import torch
-
-from tests.dbo import ascend
-from tests.dbo.eager import OwnError, clean
-from tests.sim.bugs import replaced
 from tests.sim.ranks import Rank
 
 
@@ -64,36 +58,3 @@ def merged(rank: Rank) -> dict[str, Any]:
         "events": whole.events, "handles": whole.handles, "operands": whole.attn_params,
         "workspace": whole.workspaces is params.workspaces, "passed": passed,
     }  # fmt: skip
-
-
-def given_up(rank: Rank) -> list[str]:
-    """In which order things happen when no update comes: the device has done all before the graph is dropped."""
-    from afd_backports.vllm_v026_mrv2_dbo import ascend_graphs, ascend_params
-
-    session = ascend.make(rank)
-    session.add()
-    session.steps(2)
-    manager, order = session.runner.cudagraph_manager, list[str]()
-
-    def noted(name: str, native: Any) -> Any:
-        def called(*args: Any, **kwargs: Any) -> Any:
-            order.append(name)
-            return native(*args, **kwargs)
-
-        return called
-
-    def fails(*args: Any, **kwargs: Any) -> None:
-        raise OwnError
-
-    with ExitStack() as stack:
-        stack.enter_context(replaced(ascend_graphs, "update_stages", fails))
-        stack.enter_context(replaced(ascend_params.TwinParams, "let_pass", noted("let pass", ascend_params.TwinParams.let_pass)))
-        for device in (torch.cuda, torch.npu, torch.accelerator):  # type: ignore[attr-defined]
-            stack.enter_context(mock.patch.object(device, "synchronize", noted("synchronize", device.synchronize)))
-        stack.enter_context(mock.patch.object(manager, "release_twin", noted("release", manager.release_twin)))
-        try:
-            session.scheduler.step()
-        except OwnError:
-            order.append("raised")
-    clean()
-    return order[order.index("let pass") :]

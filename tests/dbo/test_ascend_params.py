@@ -1,4 +1,4 @@
-"""What is kept of captured attention for updates: whether it is complete, its order, and how a graph is given up."""
+"""What is kept of captured attention for updates: whether it is complete, and its order."""
 
 from __future__ import annotations
 
@@ -29,9 +29,3 @@ def test_records_of_the_stages_come_layer_by_layer() -> None:
         assert seen[kind] == {4: [f"{name}{entry}" for entry in order]}
     assert seen["workspace"]
     assert sorted(seen["passed"]) == [(f"{layer} of stage {stage}", True) for layer in range(2) for stage in range(2)]
-
-
-def test_a_graph_is_dropped_when_the_device_has_done_its_replay() -> None:
-    for order in run_ranks(params.given_up, environment=ascend_or_stand_in()):
-        assert order[:3] == ["let pass", "synchronize", "release"]
-        assert order[-1] == "raised"

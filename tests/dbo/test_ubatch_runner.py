@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
 import pytest
 
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
@@ -38,3 +42,25 @@ def test_stages_compute_where_the_caller_does_and_on_the_capture_stream() -> Non
 
 def test_a_failure_keeps_no_references() -> None:
     assert alone(stages.fields_of_failure) == {"error": "mine", "kept": False, "pending": None, "run": None}
+
+
+@pytest.mark.parametrize(("batch_tokens", "real"), [(16, [8, 8]), (11, [8, 3]), (8, [8, 0]), (5, [5, 0])])
+def test_a_stage_is_told_of_its_tokens_without_padding(batch_tokens: int, real: list[int]) -> None:
+    from afd_backports.vllm_v026_mrv2_dbo import ubatch_runner
+    from vllm.v1.worker.ubatch_utils import UBatchSlice
+
+    told: list[Any] = []
+    runner = ubatch_runner.StageSupport()
+    runner.vllm_config = None
+    runner.host = SimpleNamespace(metadata=SimpleNamespace(additional_kwargs=lambda stage: told.append(stage) or {"own": 1}))
+    slices = [UBatchSlice(slice(0, 2), slice(0, 8)), UBatchSlice(slice(2, 4), slice(8, 16))]
+    context: Any = SimpleNamespace(dp_metadata=SimpleNamespace(num_tokens_across_dp_cpu=[8, 8]), attn_metadata={})
+    platform = mock.Mock()
+    platform.set_additional_forward_context.return_value = {"theirs": 2}
+    with mock.patch.object(ubatch_runner, "current_platform", platform):
+        assert [runner.stage_kwargs(i, slices, batch_tokens, context) for i in range(2)] == [{"theirs": 2, "own": 1}] * 2
+    assert [stage.num_tokens for stage in told] == real
+    assert [(stage.index, stage.num_stages, stage.slice) for stage in told] == [(0, 2, slices[0]), (1, 2, slices[1])]
+    # The platform is told of all that the stage computes, and of no graph.
+    for call in platform.set_additional_forward_context.call_args_list:
+        assert (call.kwargs["num_tokens"], call.kwargs["cudagraph_runtime_mode"].name) == (8, "NONE")

@@ -186,6 +186,7 @@ CASES = {
     "AFD": ({**AFD, "enable_dbo": True}, "cpu"),
     "AFD, two by number": ({**AFD, "ubatch_size": 2}, "cpu"),
     "AFD, kernels of vLLM": ({**AFD, "enable_dbo": True, "all2all_backend": "deepep_low_latency"}, "cpu"),
+    "AFD with cascade attention": ({**AFD, "enable_dbo": True, "disable_cascade_attn": False}, "cpu"),
     "AFD on another platform": ({**AFD, "enable_dbo": True}, "npu"),
     "no AFD": ({"enable_dbo": True}, "cpu"),
     "AFD, off": (AFD, "cpu"),
@@ -202,6 +203,7 @@ def relaxed() -> dict[str, tuple[str, str, str]]:
     ("name", "inside"),
     [
         ("AFD", "dbo True, 0, allgather_reducescatter, cascade off True"),
+        ("AFD with cascade attention", "dbo True, 0, allgather_reducescatter, cascade off True"),  # it is on without ubatches
         ("AFD, two by number", "dbo False, 2, allgather_reducescatter, cascade off True"),
         ("AFD, kernels of vLLM", "dbo True, 0, deepep_low_latency, cascade off True"),
     ],
