@@ -34,7 +34,9 @@ def own_text(
     texts = [top]
     for product, run in bodies:
         if not pieces or pieces[-1].ref != product.ref:
-            pieces.append(Piece(product.ref, product.record["kind"], product.symbol, groups[product.ref], at))
+            rebindings = product.plan.rebindings if product.plan is not None else {}
+            rebound = frozenset([*rebindings, *rebindings.values()])
+            pieces.append(Piece(product.ref, product.record["kind"], product.symbol, groups[product.ref], at, rebound))
         end = at + len(run.text.encode())
         if run.text and _leans(product, run):
             ours.append((at, end))

@@ -32,7 +32,7 @@ _CATCH_ABSENCE = frozenset(
     ["AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "TypeError", "Exception", "BaseException"]
 )
 
-Use = Literal["call", "read", "base", "set", "import", "annotation"]
+Use = Literal["call", "read", "base", "set", "import", "annotation", "all"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Reference:
     Attributes:
         key: what is referred to, as it is looked up: `package.module`, `package.module:name`, `package.module:Class.name`;
             with `super` between class and name when a class's bases are meant. It stays the same when the definition moves to a base.
-        use: how it is used.
+        use: how it is used; `all` when everything about it counts.
         thing: what that leads to.
         node: the expression, or the import.
         line: 1-based line of the text.

@@ -23,6 +23,7 @@ class Piece:
         symbol: upstream's `package.module:Qual.name`; empty for owned code.
         group: the generated class that it is a member of; empty without one.
         start: byte of the text where it begins; it ends where the next one begins.
+        rebound: names that mean something else than upstream, and what they mean.
     """
 
     ref: str
@@ -30,6 +31,7 @@ class Piece:
     symbol: str
     group: str
     start: int
+    rebound: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from afd_patchkit.references.classes import Classes, abstract
@@ -118,8 +118,10 @@ class World:
         text = self.text
         if not text.parses or not text.pieces:
             return
+        rebound = frozenset(name for piece in text.pieces for name in piece.rebound)
+
         def wanted(node: ast.AST) -> bool:
-            if text.writes(node):
+            if text.writes(node) or (isinstance(node, ast.Name) and node.id in rebound):
                 return True
             func = node.func if isinstance(node, ast.Call) else None
             return isinstance(func, (ast.Name, ast.Attribute)) and (func.id if isinstance(func, ast.Name) else func.attr) in self.catalogue.names
@@ -128,6 +130,10 @@ class World:
             piece = text.piece_at(text.file.offset(reference.line, reference.column))
             if piece is None:
                 continue
+            named = reference.node.id if isinstance(reference.node, ast.Name) else None
+            if named in piece.rebound and isinstance(reference.thing, Class):
+                # upstream's text fills it, or reads it, as it knows its own
+                yield Leaning(piece, True, replace(reference, use="all", shape=None, call=None), text)
             if text.writes(reference.node) or (reference.call is not None and text.writes(reference.call)):
                 yield Leaning(piece, True, self._through_home(reference, piece), text)
             elif reference.shape is not None and self._is_ours(reference.thing):

@@ -14,6 +14,7 @@ from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
 from afd_patchkit.references.judge import Judgement, Places, judge
+from afd_patchkit.references.overrides import unfit_callers
 from afd_patchkit.references.texts import Catalogue, OwnText
 from afd_patchkit.references.world import Counts, World
 from afd_patchkit.run.compare import module_path
@@ -84,7 +85,9 @@ def judged(
             out.append(result)
             continue
         world = World(result.own.module, texts, upstream_of, project.package, catalogue, gone)
-        judgement = judge(world, places_of(project, described[result.module], result.lock.get("parts", ())))
+        places = places_of(project, described[result.module], result.lock.get("parts", ()))
+        judgement = judge(world, places)
+        result = replace(result, findings=(*result.findings, *unfit_callers(world, places)))  # noqa: PLW2901
         for name in ("resolved", "bound", "outside", "unknown"):
             setattr(total, name, getattr(total, name) + getattr(judgement.counts, name))
         out.append(_with(result, judgement, world.trees.seen))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -55,7 +56,8 @@ def signature_findings(
     others = [d for d in found if d not in decorators]
     loud = [d for d in others if d.change not in _QUIET]
     if entry.kind == "delegate":
-        loud = others
+        loud = [d for d in loud if d.change not in _QUIET] if _only_forwards(entry, new) else others
+        loud += [d for d in others if d not in loud and "added required" in d.message]
     if loud:
         yield say(
             "PK531",
@@ -75,6 +77,19 @@ def signature_findings(
     more = new_attributes(record, now)
     if more:
         yield say("PK653", f"new attributes read from parameters: {', '.join(more)}")
+
+
+def _only_forwards(entry: Entry, symbol: Symbol) -> bool:
+    """Whether a delegate's body gives all parameters on by name, and names none itself."""
+    if entry.body is None or not isinstance(symbol.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    tree = ast.parse(textwrap.dedent(entry.body.text))
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "__original__"]
+    whole = [c for c in calls if len(c.args) == 1 and isinstance(c.args[0], ast.Constant) and c.args[0].value is Ellipsis]
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    bound = symbol.classes and symbol.node.args.args
+    own = {a.arg for a in (*symbol.node.args.posonlyargs, *symbol.node.args.args[1 if bound else 0 :], *symbol.node.args.kwonlyargs)}
+    return bool(calls) and len(calls) == len(whole) and not names & own
 
 
 _DECORATORS = "They come with the copy. Do the deltas, and what replaces the function at run time, still fit under them?"

@@ -1,0 +1,175 @@
+"""References between entries, and what entries lean on by being overrides, delegates, subclasses or rebindings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from afd_patchkit.api import RunOptions, regen
+from afd_patchkit.findings.report import Report
+from afd_patchkit.upgrade.result import EntryResult
+from tests.upgrade.world import World, codes
+
+ENGINE = """
+from dataclasses import dataclass
+
+@dataclass
+class Batch:
+    size: int
+
+class Fused:
+    pass
+
+class U:
+    def _make(self, x):
+        return x
+
+    def run(self, batch):
+        out = self._make(batch)
+        return out
+
+def convert(batch):
+    made = Batch(batch.size)
+    return made
+
+def reserve(n, strict=False):
+    return n
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """An empty project."""
+    return World(tmp_path)
+
+
+def manifest(world: World, entries: str, extra: str = "") -> None:
+    """One module of these entries."""
+    world.write("manifests/set/runner.yaml", f"schema: 1\nmodule: set/runner.py\nsummary: Entries.\npin: acme\n{extra}entries:\n{entries}")
+
+
+def at_the_pin(world: World, **files: str) -> Report:
+    """Generate, whatever comes of it."""
+    world.release("1.0", {"engine": ENGINE, **files})
+    return regen(world.project, RunOptions(sources=world.options(acme="acme-1.0")))
+
+
+def upgraded(world: World, *change: tuple[str, str]) -> dict[str, EntryResult]:
+    """The entries on a release with some changes, by name."""
+    report = at_the_pin(world)
+    assert not [f for f in report.findings if f.severity.value == "error"], report.findings
+    new = ENGINE
+    for old, text in change:
+        assert old in new, old
+        new = new.replace(old, text)
+    world.release("2.0", {"engine": new})
+    return {e.ref.partition("::")[2]: e for e in world.upgrade().entries}
+
+
+GROUP = """\
+  - class:
+      name: G
+      bases: [U]
+      members:
+        - symbol: acme.engine:U._make
+          reason: a test
+        - symbol: acme.engine:U.run
+          name: go
+          reason: a test
+          deltas:
+            - name: ours
+              after: |
+                out = ...
+              insert: |
+                self._make(out)
+"""
+U = "imports:\n  - from acme.engine import U\n"
+
+
+def test_a9_a_copied_callee_needs_more(world: World) -> None:
+    manifest(world, GROUP, U)
+    entries = upgraded(world, ("def _make(self, x)", "def _make(self, x, y)"), ("self._make(batch)", "self._make(batch, 1)"))
+    assert entries["G._make"].status == "clean"
+    assert (entries["G.go"].status, "PK533" in codes(entries["G.go"])) == ("conflict", True)
+
+
+OVERRIDE = """\
+  - class:
+      name: G
+      bases: [U]
+      members:
+        - symbol: acme.engine:U._make
+          reason: a test
+          deltas:
+            - name: ours
+              parameter: {add: "rank"}
+"""
+
+
+def test_a10_a_required_parameter_on_an_override(world: World) -> None:
+    manifest(world, OVERRIDE, U)
+    (warning,) = [f for f in at_the_pin(world).findings if f.exit_code]
+    assert warning.code == "PK332"
+    assert "acme/engine.py:15: nothing for rank" in warning.details
+
+
+def test_a10_with_a_default_it_fits(world: World) -> None:
+    manifest(world, OVERRIDE.replace('"rank"', '"rank=0"'), U)
+    assert not at_the_pin(world).exit_code
+
+
+def test_a10_called_by_another_entry(world: World) -> None:
+    manifest(world, GROUP.replace("          reason: a test\n        - symbol: acme.engine:U.run", '          reason: a test\n          deltas:\n            - {name: more, parameter: {add: "rank"}}\n        - symbol: acme.engine:U.run'), U)
+    found = at_the_pin(world).findings
+    assert any(f.code == "PK331" and "upstream's text calls `self._make`" in f.message for f in found), found
+
+
+def test_a14_a_base_became_a_function(world: World) -> None:
+    text = GROUP.replace("bases: [U]", "bases: [Fused]").replace("    self._make(out)", "    print(out)")
+    manifest(world, text, "imports:\n  - from acme.engine import Fused\n")
+    entries = upgraded(world, ("class Fused:\n    pass", "def Fused(n):\n    return n"))
+    assert {e.status for e in entries.values()} >= {"conflict"}
+
+
+REBOUND = """\
+  - symbol: acme.engine:convert
+    reason: a test
+    deltas:
+      - name: other
+        rebind: {Batch: "Batch"}
+"""
+
+
+@pytest.mark.parametrize("field", ["    rank: int", "    rank: int = 0"])
+def test_a16_a_class_that_is_rebound_gains_a_field(world: World, field: str) -> None:
+    manifest(world, REBOUND, "imports:\n  - from acme.engine import Batch\n")
+    entries = upgraded(world, ("    size: int\n", f"    size: int\n{field}\n"))
+    assert entries["convert"].status in {"review", "conflict"}
+
+
+DELEGATE = """\
+  - symbol: acme.engine:reserve
+    kind: delegate
+    via: original
+    reason: a test
+    body: |
+      return __original__(...)
+"""
+
+
+@pytest.mark.parametrize(
+    ("new", "status"),
+    [
+        ("def reserve(n, strict=False, more=None):", "clean"),
+        ("def reserve(n, strict=False, **more):", "clean"),
+        ("def reserve(strict=False, n=1):", "review"),
+        ("def reserve(n, strict=True):", "review"),
+        ("def reserve(n, must, strict=False):", "review"),
+        ("async def reserve(n, strict=False):", "review"),
+    ],
+)
+def test_h2_a_delegate_that_forwards_everything(world: World, new: str, status: str) -> None:
+    manifest(world, DELEGATE)
+    entry = upgraded(world, ("def reserve(n, strict=False):", new))["reserve"]
+    assert entry.status == status, entry.reasons
