@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 from afd_patchkit.assemble.comments import entry_header
 from afd_patchkit.assemble.delegate import Own
+from afd_patchkit.assemble.unreachable import unreachable
 from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
 from afd_patchkit.delta.place import indent_of
+from afd_patchkit.findings.errors import DeltaError
 from afd_patchkit.findings.finding import Finding
 from afd_patchkit.model import Code, Entry, Probe
 from afd_patchkit.names.model import NameContext, NamePlan
@@ -119,6 +121,8 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
         SelfCheckError: a bug of the tool.
     """
     applied = apply_deltas(symbol, entry.deltas, entry=setting.entry, marker=setting.marker, read=setting.read)
+    if dead := tuple(unreachable(applied.buffer, applied.edits, setting.entry)):
+        raise DeltaError(*dead)
     name = entry.name or symbol.name
     body, renamed = rename(applied.buffer, symbol.name, name, symbol.file) if name != symbol.name else (applied.buffer, [])
     plan = resolve(entry, symbol, body, applied.rebind, source, target, setting, name)

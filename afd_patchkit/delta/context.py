@@ -12,7 +12,7 @@ from afd_patchkit.delta.edits import Edit
 from afd_patchkit.delta.place import Place
 from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.locate import Symbol
-from afd_patchkit.source.syntax import blocks
+from afd_patchkit.source.syntax import DEFINITION, FUNCTION, Block, binding, blocks, bound_names
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import Token, token_digest, tokens_in
 
@@ -25,11 +25,13 @@ class EditContext:
 
     Attributes:
         touched: what the edit depends on.
-        headers: the headers of the compound statements around it, outermost first, the symbol's own left out.
-        before: the sibling statement before it; None at the start of a suite.
-        after: the sibling statement behind it; None at the end of a suite.
-        bindings: the statements (headers, for compound ones) that bind the locals its code reads, as far as they can run
-            before it, in order.
+        headers: the headers of the compound statements around it and of the clauses of these that it stands in, outermost
+            first, the symbol's own left out.
+        before: the sibling statement before it (of a compound one the head and the first statement); None at the start of
+            a suite.
+        after: the sibling statement behind it, likewise; None at the end of a suite.
+        bindings: what binds or declares the names in its code, as far as it can run before it, in order: statements (headers,
+            for compound ones), clauses, parameters, `global` and `nonlocal`.
         holder: the statement (its header, if compound) that holds the changed expression or call, without the arguments of
             a changed call; None for whole statements.
         arguments: of a changed call: positions, keywords, `*`, `**`.
@@ -96,15 +98,15 @@ def surroundings(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Surrou
     place = Place(symbol.file)
     touched = edit.touched or edit.span
     anchor = next((m for m in matches if _meets(m.span, touched)), matches[0] if matches else None)
-    headers = tuple(span for node in _path(symbol, touched.start) if (span := _header(place, node)))
+    headers = tuple(_headers(symbol, place, touched.start))
     before = after = None
     if edit.does.beside and not _named(symbol, anchor, touched):
         before, after = _around(symbol, place, edit, touched)
     elif anchor is not None and anchor.siblings:
         if anchor.index > 0:
-            before = place.region([anchor.siblings[anchor.index - 1]])
+            before = _beginning(place, anchor.siblings[anchor.index - 1])
         if anchor.end < len(anchor.siblings):
-            after = place.region([anchor.siblings[anchor.end]])
+            after = _beginning(place, anchor.siblings[anchor.end])
     names = _names(edit.emitted) if not edit.does.header else frozenset()
     reach = _reach(symbol, touched)
     bindings = tuple(
@@ -131,8 +133,8 @@ def _around(symbol: Symbol, place: Place, edit: Edit, touched: Span) -> tuple[Sp
             spans = [symbol.file.node_span(statement) for statement in suite]
             if touched in spans:
                 index = spans.index(touched) + (edit.span.start > touched.start)
-                before = place.region([suite[index - 1]]) if index else None
-                return before, place.region([suite[index]]) if index < len(suite) else None
+                before = _beginning(place, suite[index - 1]) if index else None
+                return before, _beginning(place, suite[index]) if index < len(suite) else None
             stack += suite
     return None, None
 
@@ -225,23 +227,48 @@ def _meets(one: Span, other: Span) -> bool:
     return one.overlaps(other) or one.contains(other) or other.contains(one)
 
 
-def _path(symbol: Symbol, offset: int) -> Iterator[ast.stmt]:
-    """Compound statements inside the symbol that enclose `offset` in one of their suites."""
-    level: list[ast.stmt] = [s for node in symbol.nodes for s in _children(node)]
+def path(symbol: Symbol, offset: int) -> Iterator[tuple[ast.stmt, Block]]:
+    """Compound statements inside the symbol that hold `offset` in one of their blocks, with that block, outermost first."""
+    level = [s for node in symbol.nodes for block in blocks(node) for s in block.body]
     while level:
         inner = next((s for s in level if symbol.file.node_span(s).start <= offset < symbol.file.node_span(s).end), None)
-        if inner is None:
+        found = [b for b in blocks(inner) if symbol.file.node_span(b.body[0]).start <= offset] if inner is not None else []
+        if inner is None or not found:
             return
-        children = list(_children(inner))
-        if not children or offset < symbol.file.node_span(children[0]).start:
-            return
-        yield inner
-        level = children
+        yield inner, found[-1]
+        level = found[-1].body
 
 
-def _children(node: ast.AST) -> Iterator[ast.stmt]:
-    for block in blocks(node):
-        yield from block.body
+def _headers(symbol: Symbol, place: Place, offset: int) -> Iterator[Span]:
+    """What decides whether some bytes run: heads of the statements around them, and of the clauses that are not the first."""
+    for node, block in path(symbol, offset):
+        if isinstance(node, ast.Match):
+            yield Span(place.start(node), symbol.file.node_span(node.subject).end)
+        elif (span := _header(place, node)) is not None:
+            yield span
+        if (clause := clause_head(symbol, place, node, block)) is not None:
+            yield clause
+
+
+def clause_head(symbol: Symbol, place: Place, node: ast.stmt, block: Block) -> Span | None:
+    """The head of a clause behind the first one: `except E as e`, `else`, `case p if c`; None for the first block and an `elif`."""
+    known = list(blocks(node))
+    index = next(i for i, b in enumerate(known) if b.body is block.body)
+    if index == 0 and not isinstance(node, ast.Match):
+        return None
+    start = symbol.file.node_span(known[index - 1].body[-1] if index else node.subject).end  # type: ignore[attr-defined]
+    span = Span(start, place.start(block.body[0]))
+    return span if symbol.file.data[span.start : span.end].strip() else None
+
+
+def _beginning(place: Place, node: ast.stmt) -> Span:
+    """What a neighbour is known by: all of it; of a compound statement its head and first statement."""
+    header = _header(place, node)
+    first = next(blocks(node), None)
+    if header is None or first is None or isinstance(node, ast.Match):
+        return place.region([node])
+    inner = _header(place, first.body[0])
+    return Span(header.start, inner.end if inner is not None else place.file.node_span(first.body[0]).end)
 
 
 def _header(place: Place, node: ast.stmt) -> Span | None:
@@ -270,24 +297,36 @@ def _binders(symbol: Symbol, place: Place) -> list[tuple[frozenset[str], Span]]:
 
 
 def _find_binders(symbol: Symbol, place: Place) -> Iterator[tuple[frozenset[str], Span]]:
-    for node in symbol.nodes:
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    """Statements, clauses, parameters and declarations (`global`) that say what a name of the function is."""
+    for root in symbol.nodes:
+        if not isinstance(root, FUNCTION):
             continue
-        for statement in ast.walk(node):
-            if not isinstance(statement, ast.stmt) or statement is node:
-                continue
-            span = _header(place, statement) or place.region([statement])
-            bound = {
-                n.id
-                for n in _own_names(statement)
-                if isinstance(n.ctx, (ast.Store, ast.Del)) and symbol.file.node_span(n).start < span.end
-            }
-            if isinstance(statement, (ast.Import, ast.ImportFrom)):
-                bound |= {a.asname or a.name.split(".")[0] for a in statement.names}
-            elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                bound.add(statement.name)
-            if bound:
-                yield frozenset(bound), span
+        for node in ast.walk(root):
+            if isinstance(node, ast.arg):
+                start = symbol.file.node_span(node).start
+                yield frozenset([node.arg]), Span(start, start + len(node.arg.encode()))
+            elif isinstance(node, (ast.Global, ast.Nonlocal)):
+                yield frozenset(node.names), place.region([node])
+            elif isinstance(node, ast.stmt) and node is not root:
+                yield from _statement_binders(symbol, place, node)
+
+
+def _statement_binders(symbol: Symbol, place: Place, node: ast.stmt) -> Iterator[tuple[frozenset[str], Span]]:
+    span = _header(place, node) or place.region([node])
+    stored = (n for n in _own_names(node) if isinstance(n.ctx, (ast.Store, ast.Del)))
+    bound = {n.id for n in stored if symbol.file.node_span(n).start < span.end}
+    if isinstance(node, (*DEFINITION, ast.Import, ast.ImportFrom)):
+        bound |= set(bound_names(node))
+    if bound:
+        yield frozenset(bound), span
+    for block in blocks(node):
+        if isinstance(block.owner, (ast.ExceptHandler, ast.match_case)):
+            pattern = getattr(block.owner, "pattern", None)
+            found = [binding(n) for n in ast.walk(pattern)] if pattern is not None else [binding(block.owner)]
+            names = frozenset(name[0] for name in found if name is not None)
+            head = clause_head(symbol, place, node, block)
+            if names and head is not None:
+                yield names, head
 
 
 def _own_names(statement: ast.stmt) -> Iterator[ast.Name]:

@@ -6,6 +6,7 @@ A new kind of node is made known here, and in the places that give it a meaning 
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -150,6 +151,22 @@ def same_value(one: object, other: object) -> bool:
     if type(one) is not type(other):
         return False
     return repr(one) == repr(other) if isinstance(one, (float, complex)) else bool(one == other)
+
+
+def same_code(one: str, other: str) -> bool:
+    """Whether two texts are the same code, layout, quotes and redundant parentheses aside: statements, expressions, heads."""
+    a, b = _parsed(one), _parsed(other)
+    return a is not None and b is not None and same(a, b)
+
+
+def _parsed(text: str) -> ast.AST | None:
+    plain = textwrap.dedent(text).strip()
+    for before, behind in (("", ""), ("(\n", "\n)"), ("", " pass"), ("try: pass\n", " pass"), ("if x: pass\n", " pass"), ("match x:\n ", " pass")):
+        try:
+            return ast.parse(f"{before}{plain}{behind}")
+        except (SyntaxError, ValueError):
+            continue
+    return None
 
 
 def filled(root: Node, new: Mapping[int, ast.AST]) -> Node:

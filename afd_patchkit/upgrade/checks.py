@@ -6,20 +6,19 @@ import ast
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from afd_patchkit.delta.context import Surroundings, surroundings
 from afd_patchkit.delta.edits import Edit
 from afd_patchkit.findings.finding import Finding, Position, Severity, finding
-from afd_patchkit.model import Delta
 from afd_patchkit.source.facts import names_bound, names_read
 from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.syntax import same_code
 from afd_patchkit.source.text import Span, parse_quietly
-from afd_patchkit.upgrade.align import Alignment
+from afd_patchkit.upgrade.around import around
+from afd_patchkit.upgrade.pair import Pair, added_statements, loop_around, own_line
 from afd_patchkit.upgrade.sides import (
-    LineDiff,
     One,
     changes,
     code_lines,
@@ -36,84 +35,12 @@ _BINDING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast
 _CLAUSES = (ast.ExceptHandler, ast.match_case)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One delta on both sides.
-
-    Attributes:
-        delta: the delta.
-        entry: `module.py::name`.
-        old: its edits at the base, as the lock has them.
-        base: it applied to the old symbol; None without the old text.
-        new: it applied to the new symbol.
-        lines: what happened to the symbol's lines.
-        alignment: of the statements; None without the old text.
-        whole: all deltas of the entry applied to the new symbol.
-    """
-
-    delta: Delta
-    entry: str
-    old: Sequence[tuple[str, Mapping[str, Any]]]
-    base: One | None
-    new: One
-    lines: LineDiff
-    alignment: Alignment | None
-    whole: One
-
-    def say(
-        self, code: str, message: str, *, at: int | None = None, details: Sequence[str] = (), help: str | None = None
-    ) -> Finding:
-        """A finding about this delta; `at` is a byte of the new file.
-
-        Args:
-            code: the finding's code.
-            message: what is wrong.
-            at: byte of the new file; None for the symbol's beginning.
-            details: further lines.
-            help: what to do.
-        """
-        file = self.new.symbol.file
-        return finding(
-            code,
-            message,
-            entry=self.entry,
-            delta=self.delta.name,
-            manifest=self.delta.where,
-            upstream=self.new.symbol.position if at is None else Position(file.path, file.line_of(at)),
-            details=tuple(details),
-            help=help,
-        )
-
-    def edits(self) -> list[tuple[str, Edit]]:
-        """The edits on the new side, in the order of `flat`."""
-        assert self.new.applied is not None
-        by_name: dict[str, list[Edit]] = {}
-        for edit in self.new.applied.edits:
-            by_name.setdefault(edit.delta, []).append(edit)
-        return [(name, edit) for name, edits in self._ordered(by_name) for edit in edits]
-
-    def old_edits(self) -> list[Edit]:
-        """The edits on the old side, when its text is at hand."""
-        if self.base is None or self.base.applied is None:
-            return []
-        by_name: dict[str, list[Edit]] = {}
-        for edit in self.base.applied.edits:
-            by_name.setdefault(edit.delta, []).append(edit)
-        return [edit for _, edits in self._ordered(by_name) for edit in edits]
-
-    def _ordered(self, by_name: Mapping[str, list[Edit]]) -> Iterator[tuple[str, list[Edit]]]:
-        from afd_patchkit.upgrade.sides import delta_names
-
-        for name in delta_names(self.delta):
-            if name in by_name:
-                yield name, by_name[name]
-
-
 def check(pair: Pair) -> list[Finding]:
     """Every difference around one delta that applies on both sides."""
     found = list(_digests(pair))
     found += _early_exit(pair)
     found += _lost_names(pair)
+    found += around(pair)
     return list(dict.fromkeys(found))
 
 
@@ -152,8 +79,16 @@ def _edit(
     def compared(old: Span | None, now: Span | None) -> list[str]:
         return changes(old_file, old, file, now) if there is not None else changes(None, None, file, now)
 
+    def alike(old: Sequence[Span | None], now: Sequence[Span | None]) -> bool:
+        """Whether texts that differ in their tokens are the same code all the same: quotes, a formatter's parentheses."""
+        if there is None or old_file is None or len(old) != len(now):
+            return False
+        return all(
+            a is not None and b is not None and same_code(old_file.slice(a), file.slice(b)) for a, b in zip(old, now, strict=True)
+        )
+
     at = here.touched.start
-    if before["touched"] != after["touched"]:
+    if before["touched"] != after["touched"] and not alike([there.touched if there else None], [here.touched]):
         yield pair.say(
             "PK510",
             "upstream changed text that the delta touches",
@@ -161,7 +96,7 @@ def _edit(
             details=compared(there.touched if there else None, here.touched),
             help="Read both texts: does the delta still say what it should?",
         )
-    elif before.get("holder") != after.get("holder"):
+    elif before.get("holder") != after.get("holder") and before["touched"] == after["touched"]:
         yield pair.say(
             "PK510",
             "upstream changed the statement around what the delta touches",
@@ -176,7 +111,7 @@ def _edit(
             at=at,
             details=[f"new: {text.strip()}" for text in dropped[:5]],
         )
-    if before["headers"] != after["headers"]:
+    if before["headers"] != after["headers"] and not alike(there.headers if there else (), here.headers):
         yield pair.say(
             "PK511",
             "upstream changed a condition, loop or block that the delta stands in",
@@ -185,7 +120,7 @@ def _edit(
             help="The delta applies, but may not mean the same any more: read the new header.",
         )
     for side, now, old in (("before", here.before, there.before if there else None), ("after", here.after, there.after if there else None)):
-        if before[side] != after[side]:
+        if before[side] != after[side] and not alike([old], [now]):
             yield pair.say(
                 "PK512",
                 f"upstream changed the statement {side} the place of the delta",
@@ -193,7 +128,7 @@ def _edit(
                 details=compared(old, now),
                 help="Is this still the right place?",
             )
-    if before["bindings"] != after["bindings"]:
+    if before["bindings"] != after["bindings"] and not alike(there.bindings if there else (), here.bindings):
         yield pair.say(
             "PK513",
             "upstream changed how a name gets its value that the delta reads",
@@ -201,7 +136,7 @@ def _edit(
             details=[f"now: {file.line_of(s.start)}: {first_text(file, s)}" for s, d in zip(here.bindings, after["bindings"], strict=True) if d not in before["bindings"]],
             help="Does the name still hold what the delta expects?",
         )
-    if edit.does.call and pair.delta.call is not None and pair.delta.call.callee is not None:
+    if edit.does.call and pair.delta.call is not None:
         yield from _arguments(pair, before, after, at)
 
 
@@ -234,18 +169,24 @@ def _layout(pair: Pair, before: Mapping[str, Any], after: Mapping[str, Any], edi
 
 
 def _arguments(pair: Pair, before: Mapping[str, Any], after: Mapping[str, Any], at: int) -> Iterator[Finding]:
+    """Arguments that upstream gives otherwise now, in a call of ours, or where a `*` or `**` may give what ours sets or drops."""
+    change = pair.delta.call
+    assert change is not None
     old, new = list(before.get("arguments", ())), list(after.get("arguments", ()))
-    if old == new:
-        return
     words = [f"new argument {_argument(a)}" for a in new if a not in old]
     words += [f"argument {_argument(a)} gone" for a in old if a not in new]
-    callee = pair.delta.call.callee.text.strip() if pair.delta.call and pair.delta.call.callee else "?"
-    yield pair.say(
-        "PK519",
-        f"the call that goes to {callee} changed upstream: {', '.join(words) or 'order of the arguments'}",
-        at=at,
-        help=f"{callee} must take what it is now given; or `drop` the argument.",
-    )
+    if change.callee is not None:
+        callee = change.callee.text.strip()
+        message = f"the call that goes to {callee} changed upstream: {', '.join(words) or 'order of the arguments'}"
+        advice = f"{callee} must take what it is now given; or `drop` the argument."
+    else:
+        splats = {"*", "**"}
+        if not (splats & set(new) - set(old)) or not (change.set or change.drop):
+            return
+        message = f"the call whose arguments the delta changes gives more now: {', '.join(words)}"
+        advice = "May it hold what the delta sets or drops? Then say so in the delta."
+    if old != new:
+        yield pair.say("PK519", message, at=at, help=advice)
 
 
 def _argument(name: str) -> str:
@@ -305,7 +246,7 @@ def _replaces_exit(symbol: Symbol, edit: Edit, kind: type[ast.AST]) -> bool:
 
 def _early_exit(pair: Pair) -> Iterator[Finding]:
     for node, edit in early_exits(pair.new):
-        within = _loop(pair.new.symbol, edit.span.start) if isinstance(node, (ast.Break, ast.Continue)) else None
+        within = loop_around(pair.new.symbol, edit.span.start) if isinstance(node, (ast.Break, ast.Continue)) else None
         later = [s for s in added_statements(pair) if s.start >= edit.span.end and (within is None or within.contains(s))]
         if later:
             file = pair.new.symbol.file
@@ -318,35 +259,6 @@ def _early_exit(pair: Pair) -> Iterator[Finding]:
                 help="Does the early path need them? If so, add them to the delta.",
             )
             return
-
-
-def _loop(symbol: Symbol, at: int) -> Span | None:
-    """The innermost loop around a byte."""
-    spans = [
-        symbol.file.node_span(n) for n in statements_of(symbol) if isinstance(n, (ast.For, ast.AsyncFor, ast.While))
-    ]
-    around = [s for s in spans if s.start <= at <= s.end]
-    return min(around, key=len) if around else None
-
-
-def added_statements(pair: Pair) -> list[Span]:
-    """Statements (headers, for blocks around old statements) that the new symbol has and the old one had not."""
-    symbol = pair.new.symbol
-    if pair.alignment is not None:
-        return [own_part(symbol.file, s.node) for s in pair.alignment.unmatched()]
-    found = []
-    for node in statements_of(symbol):
-        span = own_part(symbol.file, node)
-        first = _own(symbol, span.start)
-        if any(n in pair.lines.added for n in range(first, _own(symbol, span.end - 1) + 1)):
-            found.append(span)
-    return found
-
-
-def _own(symbol: Symbol, at: int) -> int:
-    from afd_patchkit.delta.context import own_lines
-
-    return own_lines(symbol, Span(at, at + 1))[0]
 
 
 # ---- names ------------------------------------------------------------------------------------------------------------
@@ -372,7 +284,7 @@ def _lost_names(pair: Pair) -> Iterator[Finding]:
     spans = [edit.span for edit in one.applied.edits if len(edit.span)]
     for node in statements_of(one.symbol):
         part = own_part(file, node)
-        lines = range(_own(one.symbol, part.start), _own(one.symbol, part.end - 1) + 1)
+        lines = range(own_line(one.symbol, part.start), own_line(one.symbol, part.end - 1) + 1)
         if any(s.contains(part) for s in spans) or not any(n in pair.lines.added for n in lines):
             continue
         used = sorted(lost & _reads(node))

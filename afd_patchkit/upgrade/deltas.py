@@ -14,11 +14,16 @@ from afd_patchkit.model import Delta
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.upgrade.absorb import Answer, absorbed, absorbed_lines
 from afd_patchkit.upgrade.align import Alignment, align
-from afd_patchkit.upgrade.checks import Pair, between, check, is_serious
+from afd_patchkit.upgrade.checks import between, check, is_serious
 from afd_patchkit.upgrade.merge import Merged, as_text, merge, normal, placed, private_marker
+from afd_patchkit.upgrade.pair import Pair
 from afd_patchkit.upgrade.reanchor import propose
 from afd_patchkit.upgrade.result import DeltaResult, Proposal, Status
 from afd_patchkit.upgrade.sides import LineDiff, One, apply, file_line, flat
+
+
+_ADDS = frozenset({"insert", "clause", "parameter", "decorator", "returns", "member", "field"})
+"""Operations that find their anchor whether or not upstream has what they add."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +172,11 @@ class _Judge:
         if not self.delta.does.edits:
             return DeltaResult(self.delta.name, "clean", old_lines=old_lines, new_lines=new_lines)
         answer = self._absorbed()
-        if answer == "all":
+        if answer == "all" and self.delta.operation in _ADDS:
             return DeltaResult(self.delta.name, "absorbed", (self._upstream_has(),), False, old_lines, new_lines)
         reasons = check(self.pair)
         reasons += self._second_method()
-        if answer == "partly":
+        if answer != "no":  # the operation still finds something to change
             reasons.append(self._upstream_has_part())
         status: Status = "review" if any(map(is_serious, reasons)) else "clean"
         return DeltaResult(self.delta.name, status, tuple(dict.fromkeys(reasons)), False, old_lines, new_lines)
