@@ -21,11 +21,6 @@ from afd_patchkit.upgrade.reanchor import propose
 from afd_patchkit.upgrade.result import DeltaResult, Proposal, Status
 from afd_patchkit.upgrade.sides import LineDiff, One, apply, file_line, flat
 
-
-_ADDS = frozenset({"insert", "clause", "parameter", "decorator", "returns", "member", "field"})
-"""Operations that find their anchor whether or not upstream has what they add."""
-
-
 @dataclass(frozen=True)
 class EntryChange:
     """One entry whose upstream text is (or may be) another now.
@@ -172,7 +167,9 @@ class _Judge:
         if not self.delta.does.edits:
             return DeltaResult(self.delta.name, "clean", old_lines=old_lines, new_lines=new_lines)
         answer = self._absorbed()
-        if answer == "all" and self.delta.operation in _ADDS:
+        does = self.delta.does
+        changes = does.keeps or does.drops or does.call  # what it changes is still there
+        if answer == "all" and not changes:
             return DeltaResult(self.delta.name, "absorbed", (self._upstream_has(),), False, old_lines, new_lines)
         reasons = check(self.pair)
         reasons += self._second_method()
