@@ -21,6 +21,7 @@ from afd_patchkit.upgrade.reanchor import propose
 from afd_patchkit.upgrade.result import DeltaResult, Proposal, Status
 from afd_patchkit.upgrade.sides import LineDiff, One, apply, file_line, flat
 
+
 @dataclass(frozen=True)
 class EntryChange:
     """One entry whose upstream text is (or may be) another now.
