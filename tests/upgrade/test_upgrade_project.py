@@ -214,9 +214,12 @@ def test_a_delegate_with_another_signature(world: World) -> None:
     world.write("manifests/set/runner.yaml", head + delegate)
     world.release("2.0", {"engine": text.replace("return a", "return a + b")})
     world.release("3.0", {"engine": text.replace("b=1", "b=1, *, front=False")})
+    world.release("4.0", {"engine": text.replace("b=1", "b=2")})
     world.regen()
     assert world.upgrade("2.0").entries[0].status == "clean"
-    entry = world.upgrade("3.0").entries[0]
+    # it gives on what it gets, the new parameter too
+    assert world.upgrade("3.0").entries[0].status == "clean"
+    entry = world.upgrade("4.0").entries[0]
     assert (entry.status, codes(entry)) == ("review", {"PK531"})
 
 
