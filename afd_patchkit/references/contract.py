@@ -214,7 +214,7 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
         if word in {"base", "all"}:
             found += [f"its {key}" for key in ("bases", "slots", "abstract") if old.get(key) != new.get(key)]
         if word in {"base", "all"} and (old.get("takes"), old.get("fields")) != (new.get("takes"), new.get("fields")):
-            found += _passed_on(old.get("takes", ()), new.get("takes", ())) if word == "base" and "fields" not in new else [_fields(old, new)]
+            found += [_fields(old, new)] if "fields" in new else _passed_on(old.get("takes", ()), new.get("takes", ()))
         if word == "all" and old.get("members") != new.get("members"):
             found.append("its members")
         if word == "set" and old.get("slots") != new.get("slots"):

@@ -22,12 +22,12 @@ WORK = {
     "0.27.1": {
         "review": {
             "attention.py::parts/attention.py", "graph_manager.py::UBatchGraphs.capture_twin_graphs",
-            "graph_manager.py::parts/graph_manager.py", "runner.py::UBatchExecution.execute_model", "scopes.py::parts/scopes.py",
+            "graph_manager.py::parts/graph_manager.py", "scopes.py::parts/scopes.py",
             "validation.py::parts/validation.py",
         },
         "clean": {
             "attention.py::create_metadata_builders", "graph_manager.py::UBatchGraphs.capture",
-            "ubatch_runner.py::UBatchLifecycle.execute_model",
+            "runner.py::UBatchExecution.execute_model", "ubatch_runner.py::UBatchLifecycle.execute_model",
             "ubatch_runner.py::UBatchLifecycle.initialize_kv_cache", "validation.py::AFDValidation.__init__",
         },
     },
@@ -35,13 +35,13 @@ WORK = {
         "review": {
             "ascend_runner.py::parts/ascend_runner.py", "attention.py::parts/attention.py", "descriptor.py::parts/descriptor.py",
             "dispatch.py::dispatch_cg_and_sync_dp", "dispatch.py::sync_cudagraph_and_dp_padding",
-            "graph_manager.py::UBatchGraphs.capture_twin_graphs", "graph_manager.py::UBatchModelCudaGraphManager.__init__",
+            "graph_manager.py::UBatchGraphs.capture_twin_graphs",
             "graph_manager.py::parts/graph_manager.py", "runner.py::UBatchExecution.execute_model", "scopes.py::parts/scopes.py",
-            "ubatch_runner.py::UBatchLifecycle.execute_model",
             "validation.py::parts/validation.py",
         },
         "clean": {
             "attention.py::create_metadata_builders", "graph_manager.py::UBatchGraphs.capture",
+            "graph_manager.py::UBatchModelCudaGraphManager.__init__", "ubatch_runner.py::UBatchLifecycle.execute_model",
             "ubatch_runner.py::UBatchLifecycle.initialize_kv_cache", "ubatch_runner.py::UBatchLifecycle.shutdown",
             "validation.py::AFDValidation.__init__",
         },
@@ -50,15 +50,15 @@ WORK = {
         "review": {
             "ascend_runner.py::parts/ascend_runner.py", "attention.py::parts/attention.py", "descriptor.py::parts/descriptor.py",
             "dispatch.py::dispatch_cg_and_sync_dp", "dispatch.py::sync_cudagraph_and_dp_padding", "graph_manager.py::UBatchGraphs.capture",
-            "graph_manager.py::UBatchModelCudaGraphManager.__init__", "graph_manager.py::parts/graph_manager.py",
+            "graph_manager.py::parts/graph_manager.py",
             "runner.py::UBatchExecution.execute_model", "scopes.py::parts/scopes.py",
-            "ubatch_runner.py::UBatchLifecycle.execute_model",
-            "ubatch_runner.py::UBatchLifecycle.initialize_kv_cache", "validation.py::parts/validation.py",
+            "validation.py::parts/validation.py",
         },
         "conflict": {"graph_manager.py::UBatchGraphs.capture_twin_graphs"},
         "clean": {
-            "attention.py::create_metadata_builders", "ubatch_runner.py::UBatchLifecycle.shutdown",
-            "validation.py::AFDValidation.__init__",
+            "attention.py::create_metadata_builders", "graph_manager.py::UBatchModelCudaGraphManager.__init__",
+            "ubatch_runner.py::UBatchLifecycle.execute_model", "ubatch_runner.py::UBatchLifecycle.initialize_kv_cache",
+            "ubatch_runner.py::UBatchLifecycle.shutdown", "validation.py::AFDValidation.__init__",
         },
     },
 }  # fmt: skip
