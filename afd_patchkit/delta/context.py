@@ -251,7 +251,14 @@ def _headers(symbol: Symbol, place: Place, offset: int) -> Iterator[Span]:
 
 
 def clause_head(symbol: Symbol, place: Place, node: ast.stmt, block: Block) -> Span | None:
-    """The head of a clause behind the first one: `except E as e`, `else`, `case p if c`; None for the first block and an `elif`."""
+    """The head of a clause behind the first one: `except E as e`, `else`, `case p if c`; None for the first block and an `elif`.
+
+    Args:
+        symbol: what all of it stands in.
+        place: its file's places.
+        node: the statement.
+        block: one of its blocks.
+    """
     known = list(blocks(node))
     index = next(i for i, b in enumerate(known) if b.body is block.body)
     if index == 0 and not isinstance(node, ast.Match):
