@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import torch
 from afd_backports.vllm_v026_mrv2_dbo import scopes
@@ -14,6 +15,7 @@ from afd_backports.vllm_v026_mrv2_dbo.ubatching import current_stage, hand_over
 from torch import nn
 from vllm import ModelRegistry
 from vllm.forward_context import DPMetadata, get_forward_context
+from vllm.platforms import current_platform
 from vllm.v1.worker.gpu import model_runner
 from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor, ModelCudaGraphManager
 
@@ -46,8 +48,10 @@ class RemoteExperts(nn.Module):
         return self.connector.recv_ffn_output(x, stage)
 
 
-class SimAfdForCausalLM(SimMoEForCausalLM):
-    """The model proxy."""
+class Remote(nn.Module):
+    """Mixin for a model: the experts of its layers are elsewhere."""
+
+    layers: nn.ModuleList
 
     def __init__(self, *, vllm_config: Any, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)
@@ -59,6 +63,10 @@ class SimAfdForCausalLM(SimMoEForCausalLM):
         for module in self.modules():
             if isinstance(module, RemoteExperts):
                 module.connector = connector
+
+
+class SimAfdForCausalLM(Remote, SimMoEForCausalLM):
+    """The model proxy."""
 
 
 def register_model() -> None:
@@ -119,18 +127,34 @@ class Host:
         self.control = control
 
 
-class AttentionRunner(DboRunner):
-    """A runner whose model needs FFN ranks; a step that fails here is given up there."""
+class AttentionMixin:
+    """Mixin for a runner with ubatches: its model needs FFN ranks, and a step that fails here is given up there.
+
+    Attributes:
+        connector: goes to the FFN ranks.
+        factory_owner: the module that makes the native graph manager.
+        native_manager: its class.
+        announced_manager: what is made instead.
+        announced_twins: the same with graphs of split batches.
+    """
 
     connector: AttentionEnd
-
-    def make_afd_host(self) -> AFDHost:
-        return Host(self.connector)
+    factory_owner: ModuleType
+    native_manager: type
+    announced_manager: type
+    announced_twins: type
+    cudagraph_manager: Any
+    parallel_config: Any
+    model: Any
 
     def load_model(self, *args: Any, **kwargs: Any) -> None:
-        super().load_model(*args, **kwargs)
+        self._native.load_model(*args, **kwargs)
         self.model.connect(self.connector)
         self.model.register_forward_pre_hook(self._announce)
+
+    @property
+    def _native(self) -> Any:
+        return super()
 
     def _announce(self, *args: object) -> None:
         if current_stage() is not None:
@@ -138,7 +162,7 @@ class AttentionRunner(DboRunner):
         metadata = get_forward_context().dp_metadata
         assert metadata is not None
         if self.announced_graphs().capturing:
-            with scopes.capturing(self.connector, not torch.cuda.is_current_stream_capturing()):
+            with scopes.capturing(self.connector, not current_platform.is_current_stream_capturing()):
                 self.connector.send({0: metadata})
         else:
             self.connector.send({0: metadata})
@@ -149,26 +173,36 @@ class AttentionRunner(DboRunner):
         return self.cudagraph_manager
 
     def graph_manager_scope(self) -> AbstractContextManager[None]:
-        return scopes.graph_manager_factory(model_runner, ModelCudaGraphManager, AnnouncedUBatchManager)
+        return scopes.graph_manager_factory(self.factory_owner, self.native_manager, self.announced_twins)
 
     def initialize_kv_cache(self, *args: Any, **kwargs: Any) -> None:
         if self.parallel_config.use_ubatching:
-            super().initialize_kv_cache(*args, **kwargs)
+            self._native.initialize_kv_cache(*args, **kwargs)
         else:
-            with scopes.graph_manager_factory(model_runner, ModelCudaGraphManager, AnnouncedNativeManager):
-                super().initialize_kv_cache(*args, **kwargs)
+            with scopes.graph_manager_factory(self.factory_owner, self.native_manager, self.announced_manager):
+                self._native.initialize_kv_cache(*args, **kwargs)
         self.announced_graphs().connector = self.connector
 
     def execute_model(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return super().execute_model(*args, **kwargs)
+            return self._native.execute_model(*args, **kwargs)
         except BaseException:
             self.connector.abort()
             raise
 
     def capture_model(self) -> int:
         try:
-            return super().capture_model()
+            return cast(int, self._native.capture_model())
         except BaseException:
             self.connector.abort()
             raise
+
+
+class AttentionRunner(AttentionMixin, DboRunner):
+    """vLLM's runner."""
+
+    factory_owner, native_manager = model_runner, ModelCudaGraphManager
+    announced_manager, announced_twins = AnnouncedNativeManager, AnnouncedUBatchManager
+
+    def make_afd_host(self) -> AFDHost:
+        return Host(self.connector)

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 from tests.dbo.eager import Session, clean
-from tests.dbo.ffn_roles import attention_runner, ends, make_ffn
+from tests.dbo.ffn_roles import GPU, Setup, attention_runner, ends, make_ffn, remote_model
 from tests.dbo.graphs import DBO, GRAPHS
 from tests.dbo.points import OwnError
 from tests.sim.ranks import Rank
@@ -27,12 +27,10 @@ FAILING = 3
 """The step that is disturbed: one of two stages, after a prefill and a decode step."""
 
 
-def session(place: Rank, end: Any, **more: Any) -> Session:
+def session(place: Rank, end: Any, setup: Setup = GPU, **more: Any) -> Session:
     """A runner of an attention rank."""
-    from tests.dbo.ffn_attention import MODEL, register_model
-
-    register_model()
-    return Session(place, attention_runner(end), DBO, model=MODEL, **more)
+    remote = remote_model(setup)
+    return Session(place, attention_runner(end, setup), DBO, model=remote["model"], **remote.get("engine", {}), **more)
 
 
 @contextlib.contextmanager
@@ -229,13 +227,13 @@ def give_up(rank: Rank, marks: list[int]) -> Any:
     return seen
 
 
-def capture_again(rank: Rank, mark: int) -> Any:
+def capture_again(rank: Rank, mark: int, setup: Setup = GPU) -> Any:
     """A capture that fails on both attention ranks; they go on; others take their place and capture all."""
-    role, place, end = ends(rank)
+    role, place, end = ends(rank, capture_moves_data=setup.capture_moves_data)
     if role == "ffn":
-        return make_ffn(place, end).serve()
+        return make_ffn(place, end, setup).serve()
     seen: dict[str, Any] = {}
-    first = session(place, end, graphs=GRAPHS, capture=False)
+    first = session(place, end, setup, graphs=GRAPHS, capture=False)
     with failing_at(mark, fail):
         try:
             first.runner.capture_model()
@@ -247,7 +245,7 @@ def capture_again(rank: Rank, mark: int) -> Any:
     seen["gone on"] = last(first.steps(3))
     first.drop()
     first.runner.shutdown()
-    second = session(place, end, graphs=GRAPHS)
+    second = session(place, end, setup, graphs=GRAPHS)
     second.add()
     seen["second"] = last(second.steps(3))
     seen["replays"] = second.runner.cudagraph_manager.graphs[twin(second, 4)].replays

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
 
 from tests.dbo import ffn_roles
-from tests.dbo.ffn_roles import SIZE, WORLD, AttentionLog, FFNLog
+from tests.dbo.ffn_roles import SETUPS, SIZE, WORLD, AttentionLog, FFNLog, Setup
 from tests.dbo.graphs import DBO, GRAPHS
 from tests.sim.ranks import run_ranks
 from tests.sim.scenario import Outcome, Prompt, Scenario
@@ -75,14 +75,19 @@ CAPTURED = {
 names = pytest.mark.parametrize("name", SCENARIOS)
 
 
-@pytest.fixture(scope="module")
-def logs() -> list[dict[str, Any]]:
-    return run_ranks(ffn_roles.play_apart, SCENARIOS, world=WORLD)
+@pytest.fixture(scope="module", params=SETUPS)
+def setup(request: pytest.FixtureRequest) -> Setup:
+    return SETUPS[request.param]
 
 
 @pytest.fixture(scope="module")
-def together() -> Outcome:
-    return run_ranks(ffn_roles.play_together, {"all": OFF}, world=1)[0]["all"]
+def logs(setup: Setup) -> list[dict[str, Any]]:
+    return run_ranks(ffn_roles.play_apart, SCENARIOS, setup, world=WORLD, environment=setup.environment)
+
+
+@pytest.fixture(scope="module")
+def together(setup: Setup) -> Outcome:
+    return run_ranks(ffn_roles.play_together, {"all": OFF}, setup, world=1, environment=setup.environment)[0]["all"]
 
 
 def attention(logs: list[dict[str, Any]], name: str) -> list[AttentionLog]:
