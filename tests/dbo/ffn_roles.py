@@ -153,11 +153,13 @@ def play_apart(rank: Rank, scenarios: Mapping[str, Scenario], setup: Setup = GPU
 
 def play_together(rank: Rank, scenarios: Mapping[str, Scenario], setup: Setup = GPU) -> dict[str, Outcome]:
     """The requests of all ranks on one rank, with the native runner, in single batches; the experts are in the process."""
-    merged, model = {}, {"model": MLA, "engine": ENGINE} if setup.npu else {}
+    merged, model = {}, {"model": MLA} if setup.npu else {}
     runner: Any = None
     if setup.npu:
         from tests.sim.ascend import npu_runner as runner
     for name, scenario in scenarios.items():
         prompts = {request: prompt for part in scenario.prompts for request, prompt in part.items()}
-        merged[name] = play(rank, replace(scenario, prompts=(prompts,), dbo=None, graphs=None, races=False, **model), runner)
+        engine = {**(ENGINE if setup.npu else {}), "max_num_seqs": len(prompts)}
+        single: dict[str, Any] = {"prompts": (prompts,), "dbo": None, "graphs": None, "races": False, "engine": engine, **model}
+        merged[name] = play(rank, replace(scenario, **single), runner)
     return merged

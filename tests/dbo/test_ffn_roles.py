@@ -25,12 +25,20 @@ REQUESTS = (
 )  # fmt: skip
 """A prefill; decodes, evenly; a prefill on one rank, with decodes; decodes, unevenly; in the end rank 0 is idle."""
 
+MANY = (
+    {f"{i}": Prompt((3 + i, 7), 4) for i in range(5)},
+    {f"{i}": Prompt((40 - i, 9), 4 if i < 9 else 3) for i in range(5, 12)},
+)  # fmt: skip
+"""A prefill; decodes of 5 and 7 requests, twice; then of 5 and 4, of which the second half would be padding alone."""
+
 OFF = Scenario(REQUESTS, steps=9)
+PADDED = "graphs of ubatches, padded"
 SCENARIOS = {
     "single batches": OFF,
     "ubatches": replace(OFF, dbo=DBO, races=True),
     "graphs": replace(OFF, graphs=GRAPHS),
     "graphs of ubatches": replace(OFF, dbo=DBO, graphs=GRAPHS, races=True),
+    PADDED: Scenario(MANY, steps=4, dbo=DBO, graphs=GRAPHS, races=True),
 }
 
 Tokens = dict[int, list[int]]
@@ -61,14 +69,18 @@ EXPECTED: dict[str, list[tuple[str, Tokens]]] = {
         ("eager", split(13, 13)), ("replay", split(2, 2)), ("replay", split(2, 2)), ("eager", whole(3, 7)), ("replay", split(2, 2)),
         ("replay", whole(4, 4)), *[("replay", whole(2, 2))] * 3,
     ],
+    PADDED: [("eager", split(7, 7)), *[("replay", split(4, 4))] * 2, ("replay", whole(8, 8))],
 }  # fmt: skip
 """The steps, as they are announced."""
+
+_NATIVES, _TWINS = [whole(n, n) for n in (8, 4, 2, 1)], [split(n, n) for n in (4, 2, 1)]
 
 CAPTURED = {
     "single batches": [],
     "ubatches": [],
-    "graphs": [whole(n, n) for n in (8, 4, 2, 1)],
-    "graphs of ubatches": [*(whole(n, n) for n in (8, 4, 2, 1)), *(split(n, n) for n in (4, 2, 1))],
+    "graphs": _NATIVES,
+    "graphs of ubatches": [*_NATIVES, *_TWINS],
+    PADDED: [*_NATIVES, *_TWINS],
 }
 """The shapes that are captured before, in order."""
 
@@ -86,8 +98,9 @@ def logs(setup: Setup) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def together(setup: Setup) -> Outcome:
-    return run_ranks(ffn_roles.play_together, {"all": OFF}, setup, world=1, environment=setup.environment)[0]["all"]
+def together(setup: Setup) -> dict[str, Outcome]:
+    different = {name: SCENARIOS[name] for name in ("single batches", PADDED)}
+    return run_ranks(ffn_roles.play_together, different, setup, world=1, environment=setup.environment)[0]
 
 
 def attention(logs: list[dict[str, Any]], name: str) -> list[AttentionLog]:
@@ -99,12 +112,12 @@ def ffn(logs: list[dict[str, Any]], name: str) -> list[FFNLog]:
 
 
 @names
-def test_outputs_are_those_of_experts_in_the_process(logs, together: Outcome, name: str) -> None:
-    seen = attention(logs, name)
-    assert {request: tokens for log in seen for request, tokens in log.outcome.tokens.items()} == together.tokens
-    assert all(together.tokens.values())
+def test_outputs_are_those_of_experts_in_the_process(logs, together: dict[str, Outcome], name: str) -> None:
+    seen, expected = attention(logs, name), together[name if name in together else "single batches"]
+    assert {request: tokens for log in seen for request, tokens in log.outcome.tokens.items()} == expected.tokens
+    assert all(expected.tokens.values())
     logits = {place: value for log in seen for place, value in log.outcome.logits.items()}
-    assert difference(logits, together.logits) < 1e-4
+    assert difference(logits, expected.logits) < 1e-4
 
 
 @names
