@@ -27,7 +27,7 @@ from afd_patchkit.assemble.imports import Part, manifest_imports, read_part
 from afd_patchkit.assemble.memo import Inputs, Memo
 from afd_patchkit.assemble.outline import outline
 from afd_patchkit.assemble.own import own_text
-from afd_patchkit.assemble.probes import first_that_holds
+from afd_patchkit.assemble.probes import first_that_holds, gone
 from afd_patchkit.assemble.product import Product, product_of
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.delta.buffer import Buffer, Run
@@ -125,6 +125,7 @@ class ModuleMaker:
         self.dotted = module_name(package, manifest.module)
         self.problems: list[Finding] = []
         self.some_retired = False
+        self.doubtful: dict[str, tuple[Finding, ...]] = {}
         self.parts: dict[str, Part] = {}
 
     def make(self, memo: Memo | None = None, *, prove: bool = False) -> GeneratedModule:
@@ -205,6 +206,8 @@ class ModuleMaker:
             probe = first_that_holds(self.conditions(entry), targets)
             if probe is None:
                 live.append((entry, group))
+                ref = self.ref(entry, group)
+                self.doubtful[ref] = tuple(f.at(entry=ref) for f in gone(self.conditions(entry), targets))
             else:
                 ref = self.ref(entry, group)
                 retired.append(Retired(entry, ref, ref.partition("::")[2], probe))
@@ -391,7 +394,7 @@ class ModuleMaker:
         live = [(a.product, a.group) for a in attempts if a.product is not None]
         products = tuple(product for product, _ in live)
         files = {(file.pin, file.path): file for p in products for file in p.files}  # pins may have a file of one path
-        findings = [f for p in products for f in p.findings]
+        findings = [f for p in products for f in (*p.findings, *self.doubtful.get(p.ref, ()))]
         if not products:
             return GeneratedModule(self.manifest, Buffer(), (), tuple(retired), (), tuple(findings))
         block, more = self._import_block(products)

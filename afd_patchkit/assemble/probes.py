@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from afd_patchkit.findings.errors import DeltaError
+from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Code, InPattern, Probe
 from afd_patchkit.patterns.select import compile_pattern, find_all
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
@@ -17,7 +18,8 @@ Targets = Mapping[str, Upstream]
 def holds(probe: Probe, targets: Targets) -> bool:
     """Whether `probe` is true on the targets.
 
-    `defines S` and `contains {in: S}` are false when S's module does not exist there; `missing` and `absent` are true.
+    Nothing is true by emptiness: `contains` and `absent` are false where the symbol that they look into is gone (see
+    `gone`), and `missing` where no pin provides the package.
 
     Raises:
         ManifestError: a reference or pattern is malformed.
@@ -26,11 +28,11 @@ def holds(probe: Probe, targets: Targets) -> bool:
     if probe.defines is not None:
         return lookup(probe.defines, targets) is not None
     if probe.missing is not None:
-        return lookup(probe.missing, targets) is None
+        return probe.missing.text.partition(".")[0].partition(":")[0] in targets and lookup(probe.missing, targets) is None
     if probe.contains is not None:
         return _contains(probe.contains, targets)
     if probe.absent is not None:
-        return not _contains(probe.absent, targets)
+        return lookup(probe.absent.in_, targets) is not None and not _contains(probe.absent, targets)
     if probe.any is not None:
         return any(holds(p, targets) for p in probe.any)
     return all(holds(p, targets) for p in probe.all or ())
@@ -39,6 +41,20 @@ def holds(probe: Probe, targets: Targets) -> bool:
 def first_that_holds(probes: Sequence[Probe], targets: Targets) -> Probe | None:
     """The first probe that is true: any one is enough to retire an entry."""
     return next((probe for probe in probes if holds(probe, targets)), None)
+
+
+def gone(probes: Sequence[Probe], targets: Targets) -> Iterator[Finding]:
+    """Findings for conditions that look into a symbol which the targets do not have: nobody can say whether they hold."""
+    for probe in probes:
+        for test in (probe.contains, probe.absent):
+            if test is not None and lookup(test.in_, targets) is None:
+                yield finding(
+                    "PK543",
+                    f"the removal condition looks into {test.in_.text}, which is gone",
+                    manifest=test.in_.position,
+                    help="Name what it became, or delete the entry if upstream needs it no more.",
+                )
+        yield from gone((*(probe.any or ()), *(probe.all or ())), targets)
 
 
 def lookup(reference: Code, targets: Targets) -> Symbol | None:

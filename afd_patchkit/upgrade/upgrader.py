@@ -49,6 +49,7 @@ class Side:
         broken: modules that are unusable as a whole.
         gates: findings about the assembled modules, by the entry that causes them.
         leant: what their own code refers to.
+        doubtful: by entry, removal conditions of which nobody can say whether they hold.
     """
 
     workspace: Workspace
@@ -58,6 +59,7 @@ class Side:
     broken: frozenset[str] = frozenset()
     gates: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     leant: Leanings = field(default_factory=Leanings)
+    doubtful: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def has_text(self, name: str) -> bool:
         """Whether the release of pin `name` could be read."""
@@ -110,6 +112,7 @@ class Upgrader:
         broken = set()
         drafts: dict[str, tuple[OwnText, Sequence[str]]] = {}
         superfluous: list[str] = []
+        doubtful: dict[str, tuple[Finding, ...]] = {}
         gates: dict[str, tuple[Finding, ...]] = {}
         for manifest in manifests:
             maker = maker_of(self.project, workspace, manifest)
@@ -120,6 +123,7 @@ class Upgrader:
                 broken.add(manifest.module)
                 continue
             attempts |= {a.ref: a for a in found}
+            doubtful |= maker.doubtful
             retired |= {r.ref: r for r in gone}
             if found:
                 drafts[manifest.module] = maker.draft(found), [part.path for part in maker.parts.values()]
@@ -139,7 +143,7 @@ class Upgrader:
                             problems += [] if causes else [item.at(manifest=manifest.where)]
         leant = leanings(self.project, workspace, manifests, drafts, superfluous, workspace.open.options.sources)
         problems += leant.problems.get("", ())
-        return Side(workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken), gates, leant)
+        return Side(workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken), gates, leant, doubtful)
 
     # ---- one release --------------------------------------------------------------------------------------------
 
@@ -265,7 +269,7 @@ class Upgrader:
             read_new=here.workspace.read,
             version=pin.identity,
             gates=(*gates, *new_problems(here.leant, compared, locked, ref)),
-            leanings=changed_contracts(here.leant, compared, locked, ref),
+            leanings=(*changed_contracts(here.leant, compared, locked, ref), *here.doubtful.get(ref, ())),
             warnings=frozenset((self.lock or {}).get("warnings", ())),
         )
         if entry.kind == "owned" or entry.symbol is None:

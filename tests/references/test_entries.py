@@ -173,3 +173,30 @@ def test_h2_a_delegate_that_forwards_everything(world: World, new: str, status: 
     manifest(world, DELEGATE)
     entry = upgraded(world, ("def reserve(n, strict=False):", new))["reserve"]
     assert entry.status == status, entry.reasons
+
+
+CONDITION = """\
+  - symbol: acme.engine:reserve
+    reason: a test
+    remove_when:
+      - absent:
+          in: acme.engine:convert
+          pattern: |
+            made = Batch(...)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ((), "unchanged"),
+        ((("def convert", "def change"),), "review"),
+        ((("    made = Batch(batch.size)\n    return made", "    return batch"),), "retire"),
+    ],
+)
+def test_e1_a_condition_is_never_true_by_emptiness(world: World, change: tuple[tuple[str, str], ...], status: str) -> None:
+    manifest(world, CONDITION)
+    entry = upgraded(world, *change)["reserve"]
+    assert entry.status == status
+    if status == "review":
+        assert codes(entry) == {"PK543"}
