@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 from afd_backports.vllm_v026_mrv2_dbo import validation
 from vllm.config import VllmConfig
@@ -182,6 +183,24 @@ def in_order(rank: Rank) -> bool:
     assert VllmConfig.__post_init__ is not NATIVE
     second.end()
     return VllmConfig.__post_init__ is NATIVE
+
+
+def for_another_device(rank: Rank) -> tuple[list[tuple[object, ...]], dict[str, str]]:
+    """What is logged, and what is said of configurations that a relaxation for NPUs meets, or does not concern."""
+    seen = {}
+    with mock.patch.object(validation.logger, "warning") as warning:
+        with validation.relaxed_validation(parse):
+            seen["no AFD"] = outcome(enable_dbo=True)
+            seen["no ubatches"] = outcome(**AFD)
+            seen["V1"] = v1()
+        with validation.relaxed_validation(parse, "cpu"):
+            seen["right"] = outcome(**DBO)
+        before = warning.call_count
+        validation.relax_for_process(parse)
+        seen["wrong"] = outcome(**DBO)
+        seen["once more"] = outcome(**DBO)
+    assert not before
+    return [call.args for call in warning.call_args_list], seen
 
 
 # ---- processes of vLLM ----------------------------------------------------------------------------------------

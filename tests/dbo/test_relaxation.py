@@ -71,6 +71,16 @@ def test_those_of_a_process_end_in_any_order() -> None:
     assert alone(relaxations.in_order)
 
 
+def test_one_for_another_device_says_so_once() -> None:
+    warnings, seen = alone(relaxations.for_another_device)
+    assert seen["right"] == ACCEPTED
+    assert REFUSED in seen["wrong"]
+    assert REFUSED in seen["once more"]
+    [(message, *arguments)] = warnings
+    assert arguments == ["npu", "cpu"]
+    assert "device_type" in message
+
+
 def test_in_every_process_of_vllm() -> None:
     """Until a process has loaded plugins, its validation is native; then the relaxation is there before it is asked."""
     assert alone(relaxations.spawned) == {

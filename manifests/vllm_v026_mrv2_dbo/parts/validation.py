@@ -10,8 +10,11 @@ import vllm
 from afd_backports.vllm_v026_mrv2_dbo.host import AFDSettings, SettingsParser
 from vllm.config import ParallelConfig, VllmConfig
 from vllm.config.compilation import CUDAGraphMode
+from vllm.logger import init_logger
 from vllm.platforms import current_platform
 from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor
+
+logger = init_logger(__name__)
 
 VERSION = "0.26.0"
 CONNECTOR = "CAMP2pAFDConnector"
@@ -240,7 +243,7 @@ class Relaxation:
 
     Args:
         parser: reads the AFD part; only configurations that have one are concerned.
-        device_type: and only on platforms of this type.
+        device_type: and only on platforms of this type; on others, a warning says so when a configuration has ubatches with AFD.
 
     Attributes:
         in_force: whether it is.
@@ -252,13 +255,17 @@ class Relaxation:
 
     def applies(self, config: VllmConfig) -> bool:
         """Whether a configuration has ubatches that only the AFD runner can run."""
-        return (
-            self.in_force
-            and config.parallel_config.use_ubatching
-            and current_platform.device_type == self.device_type
-            and self.parser(config) is not None
-            and config.use_v2_model_runner
-        )
+        if not (self.in_force and config.parallel_config.use_ubatching and self.parser(config) is not None and config.use_v2_model_runner):
+            return False
+        here = current_platform.device_type
+        if here != self.device_type:
+            logger.warning_once(
+                "Ubatches with AFD are not accepted by this relaxation of vLLM's validation: it is for device_type=%r, and the platform is %r. "
+                "Give relax_for_process or relaxed_validation the platform's device_type if the plugin supports it.",
+                self.device_type,
+                here,
+            )
+        return here == self.device_type
 
     def begin(self) -> None:
         """Put it in force; where something else has been put outermost since, around that, too."""
@@ -315,7 +322,7 @@ def relax_for_process(parser: SettingsParser, device_type: str = "npu") -> Relax
 
     Args:
         parser: reads the AFD part; only configurations that have one are concerned.
-        device_type: and only on platforms of this type.
+        device_type: and only on platforms of this type; on others, a warning says so when a configuration has ubatches with AFD.
 
     Returns:
         What is in force; its `end()` undoes it.
