@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 
 import pytest
@@ -101,3 +102,7 @@ def test_a_manager_of_split_batches_has_to_say_how_it_dispatches() -> None:
 
     with pytest.raises(TypeError, match="abstract"):
         Incomplete(None, None, CUDAGraphMode.NONE, 1)  # type: ignore[arg-type, abstract]
+
+
+def test_a_batch_is_not_split_by_default() -> None:
+    assert inspect.signature(UBatchGraphManager.dispatch).parameters["num_ubatches"].default == 1

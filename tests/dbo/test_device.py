@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
 
-from afd_backports.vllm_v026_mrv2_dbo import descriptor
+from afd_backports.vllm_v026_mrv2_dbo import descriptor, device
 
 from tests.dbo import slips
 from tests.sim.ascend import ACCELERATOR, REDIRECTED
@@ -91,3 +93,29 @@ def test_a_slip_of_an_ffn_rank_fails(npu: Environment) -> None:
         "the platform's": "TypeError", "torch.cuda's class": "RuntimeError", "torch.cuda's capture": "RuntimeError", "an NPU's": "nothing",
     }  # fmt: skip
     assert seen == errors
+
+
+def test_all_goes_to_the_platform() -> None:
+    with mock.patch.object(device, "current_platform") as platform:
+        stream, event, graph = device.new_stream("a device"), device.new_event(), device.DeviceGraphs().new()  # type: ignore[arg-type]
+        made = platform.Stream.return_value, platform.Event.return_value, platform.CUDAGraph.return_value
+        assert (stream, event, graph) == made
+        assert device.current_stream() is platform.current_stream.return_value
+        device.synchronize()
+        device.set_device("a device")  # type: ignore[arg-type]
+        block = device.DeviceGraphs().capture(graph, "a pool", stream)
+        assert block is platform.graph.return_value
+        device.DeviceGraphs().capture(graph)
+    assert platform.mock_calls == [
+        mock.call.Stream(device="a device"), mock.call.Event(), mock.call.CUDAGraph(), mock.call.current_stream(), mock.call.synchronize(),
+        mock.call.set_device("a device"), mock.call.graph(graph, pool="a pool", stream=stream), mock.call.graph(graph, pool=None, stream=None),
+    ]  # fmt: skip
+
+
+def test_the_current_stream_is_set_for_the_platform_and_for_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
+    record: Any = types.SimpleNamespace(value=None)
+    monkeypatch.setattr(device.torch_utils, "_current_stream_tls", record)
+    with mock.patch.object(device, "current_platform") as platform:
+        device.set_stream("a stream")  # type: ignore[arg-type]
+    assert record.value == "a stream"
+    assert platform.mock_calls == [mock.call.set_stream("a stream")]

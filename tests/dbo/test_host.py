@@ -59,3 +59,10 @@ def test_the_plain_host_adds_nothing() -> None:
     plain.control.send({0: across})
     with pytest.raises(dataclasses.FrozenInstanceError):
         stage.index = 1  # type: ignore[misc]
+
+
+def test_what_a_protocol_has_by_default() -> None:
+    """A stage is the first one; a plugin's logs show what the FFN side does by these words."""
+    for protocol, name in ((host.Connector, "recv_ffn_output"), (host.FFNConnector, "recv_attn_output")):
+        assert inspect.signature(vars(protocol)[name]).parameters["ubatch_idx"].default == 0
+    assert [action.value for action in host.FFNAction] == ["eager", "capture", "replay", "keep"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import types
+from unittest import mock
 
 import pytest
 
@@ -74,6 +75,41 @@ def test_a_patch_of_others_in_a_block_is_not_taken_for_the_block_s_own(owner) ->
             pytest.fail("the block is entered")
         assert owner.name is foreign
     assert owner.name is native
+
+
+def test_blocks_of_one_name_nest_inside_of_a_nested_one(owner) -> None:
+    def third() -> None: ...
+
+    with substitute(owner, "name", native, replacement), substitute(owner, "name", native, foreign):
+        with substitute(owner, "name", native, third):
+            assert owner.name is third
+        assert owner.name is foreign
+    assert owner.name is native
+
+
+def test_two_names_of_an_owner_do_not_meet(owner) -> None:
+    owner.other = replacement
+    with (
+        substitute(owner, "name", native, replacement),
+        pytest.raises(ForeignPatchError),
+        substitute(owner, "other", native, foreign),
+    ):
+        pytest.fail("the block is entered")
+    assert owner.other is replacement
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("patched", [True, False])
+def test_a_patch_behind_an_error_of_the_block_is_logged(owner, error: type[BaseException], patched: bool) -> None:
+    def fail() -> None:
+        with substitute(owner, "name", native, replacement):
+            if patched:
+                owner.name = foreign
+            raise error
+
+    with mock.patch.object(scopes.logger, "error") as logged, pytest.raises(error):
+        fail()
+    assert [("owner.name is" in str(call), "foreign" in str(call)) for call in logged.mock_calls] == [(True, True)] * patched
 
 
 def test_names_of_two_owners_do_not_meet(owner) -> None:

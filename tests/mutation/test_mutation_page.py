@@ -8,7 +8,7 @@ from afd_patchkit.findings.finding import Position
 from tools.mutation.code import code_mutations
 from tools.mutation.deltas import Mutation, mutations
 from tools.mutation.judge import Verdict
-from tools.mutation.page import code_page, page, read_page, read_reasons, with_part
+from tools.mutation.page import code_page, page, read_code_page, read_page, read_reasons, with_part
 
 VERDICTS = [
     (Mutation("set/a.py", "set/a.py::f", "one | two", Position("a.yaml", 3)), Verdict("killed", "tests/dbo/test_a.py::test_x[a|b]", "assert")),
@@ -32,7 +32,8 @@ def test_the_page_says_who_noticed():
 
 def test_the_page_is_read_back():
     assert read_page(page(VERDICTS, vllm="0.26.0", ascend=True)) == {
-        "a.py::f/one | two": "tests/dbo/test_a.py::test_x[a|b]", "a.py::A.g/three": "", "b.py::h/four": "", "b.py::h/five": "",
+        "a.py::f/one | two": Verdict("killed", "tests/dbo/test_a.py::test_x[a|b]"), "a.py::A.g/three": Verdict("refused", "PK203 PK232"),
+        "b.py::h/four": Verdict("survived"), "b.py::h/five": Verdict("survived"),
     }  # fmt: skip
 
 
@@ -64,3 +65,23 @@ def test_reasons_are_of_lines_that_are_there(root: Path):
         module, _, rest = name.partition(".py::")
         line = rest.partition(": ")[2].partition(" => ")[0]
         assert " ".join(line.removesuffix(" ...").split()) in texts[module], f"run tools/mutate --code, and see {name}"
+
+
+def test_modules_are_judged_one_by_one():
+    code = [*code_mutations("def f(a):\n    return a == 1\n", "afd_backports/set/a.py"), *code_mutations("def f(a):\n    return -a\n", "afd_backports/set/b.py")]
+    in_b = code_mutations("def g(a):\n    return a + 1\n", "afd_backports/set/b.py")
+    all_of = {"a": 2, "b": 2, "c": 5}
+    assert len(code) == len(in_b) == 2
+    first = code_page([(m, Verdict("survived", said="2 tests pass")) for m in code], {}, ascend=True, all_of=all_of)
+    assert "| a | 2 | 0 | 2 |\n| b | 2 | - | - |\n| c | 5 | - | - |\n| all | 9 | 0 | 2 |\n" in first
+    verdicts = [(in_b[0], Verdict("killed", "t")), (in_b[1], Verdict("survived"))]
+    second = code_page(verdicts, {in_b[1].name: "why"}, ascend=True, all_of=all_of, old=first)
+    assert "| a | 2 | 0 | 2 |\n| b | 2 | 1 | 1 |\n| c | 5 | - | - |\n| all | 9 | 1 | 3 |\n" in second
+    assert second.count("**survived**: 2 tests pass") == 2
+    assert second.endswith("| why |\n")
+    assert read_code_page(second).keys() == {"a", "b"}
+    again = code_page(verdicts, {in_b[1].name: "why"}, ascend=True, all_of=all_of, old=second)
+    assert again == second
+    more = code_page(verdicts, {}, ascend=True, all_of={**all_of, "a": 3}, old=second)
+    assert "| a | 3 | - | - |" in more, "what was judged is not all of it any more"
+    assert "2 tests pass" not in more

@@ -158,6 +158,9 @@ def test_code_of_its_own_is_changed_and_the_tests_that_reach_it_are_run(project:
     assert "| total | 8 | 5 | 3 |" in text
     assert "| `doubled` | `kept = values.copy() => kept = values` | **survived**: 1 tests pass |" in text
 
+    assert run(project, "--code", "--tests", "tests/dbo/test_gone.py") == 3
+    assert "no test files: tests/dbo/test_gone.py" in capsys.readouterr().err
+
     unseen = [f"total.py::unseen: return a and b => return {name}" for name in "ab"]
     reasons = [f"{name}\tit is so" for name in (copied, *unseen)]
     project.write("reasons.tsv", "\n".join(reasons) + "\n")
@@ -193,11 +196,29 @@ def test_entries_and_lists(project: Sample, capsys):
     assert capsys.readouterr().out == "total.py::total\n"
 
 
-@pytest.mark.parametrize("more", [["--module", "x"], ["--only", "x"], ["--entries"], ["--list"], ["--code", "--sample", "2"]])
-def test_a_page_is_written_of_a_whole_set(more, capsys):
+@pytest.mark.parametrize("more", [["--entries"], ["--list"], ["--code", "--sample", "2"], ["--code", "--only", "x"]])
+def test_a_page_is_not_written_of_parts_of_a_module(more, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["--write", *more])
-    assert "whole set" in capsys.readouterr().err
+    assert "whole modules" in capsys.readouterr().err
+
+
+def test_what_the_page_says_of_other_deltas_stays(project: Sample, capsys):
+    arguments = ["--write", "--only", "total/tested", "--only", "an end"]
+    assert run(project, *arguments) == 3
+    said = capsys.readouterr().err
+    assert "not on the page, or not noticed there" in said
+    assert "total/not tested\n  total.py::total/stops at the end\n  total.py::total/does nothing\n" in said
+    rows = "| `total` | not tested | `tests/dbo/test_other.py::test` |\n| `total` | stops at the end | `regen`: PK203 PK232 |\n"
+    project.write("mutations.md", f"## total\n\n{rows}| `total` | does nothing | **survived** |\n")
+    assert run(project, *arguments) == 3
+    assert capsys.readouterr().err.endswith("asked for:\n  total.py::total/does nothing\n")
+    project.write("mutations.md", f"## total\n\n{rows}| `total` | does nothing | `tests/dbo/test_other.py::test_it` |\n")
+    assert run(project, *arguments) == 0
+    text = (project.root / "mutations.md").read_text(encoding="utf-8")
+    assert "| total | 5 | 3 | 2 | 0 |" in text
+    assert all(row in text for row in rows.splitlines())
+    assert "| `total` | tested | `tests/dbo/test_total.py::test_total` |" in text
 
 
 def test_a_set_that_is_not_there(project: Sample, capsys):

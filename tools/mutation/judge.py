@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -120,12 +120,19 @@ class LineJudge:
         self.useless: dict[str, str] = {}
         self._noticed: Counter[tuple[str, str]] = Counter()
 
-    def look(self, records: Records, scratch: Scratch, say: Callable[[str], object]) -> None:
-        """Record which lines the tests reach, as far as that is not known from an earlier run."""
+    def look(self, records: Records, scratch: Scratch, say: Callable[[str], object], only: Collection[str] = ()) -> None:
+        """Record which lines the tests reach, as far as that is not known from an earlier run.
+
+        Args:
+            records: what is known, and becomes known.
+            scratch: where to run.
+            say: is told which file is run.
+            only: test files to be looked at, if not all; what others notice is not found out.
+        """
         generated = {path: text for path, text in self.sight.generated.items() if not path.endswith("__init__.py")}
         modules = {path: instrumented(text, path) for path, text in generated.items()}
         for file in self.sight.files:
-            if not generated.keys() & self.sight.seen(file):
+            if (only and file not in only) or not generated.keys() & self.sight.seen(file):
                 continue
             key = self.sight.digest(file, self.sight.generated, [*self.environment, "lines"])
             found = records.get(key)

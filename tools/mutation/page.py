@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tools.environments import ROOT
@@ -34,9 +36,12 @@ _CODE_INTRO = """\
 
 Written by `tools/mutate --code --write`; do not edit. Of the code that is no upstream text (parts, bodies of delegates) each
 comparison, constant, condition, call, assignment and so on was changed or left out, one at a time, and the tests that reach the
-line were run until one fails. {ascend} Those that nobody notices are below, with the reason.
+line (or those of some files, with `--tests`) were run until one fails. {ascend} Those that nobody notices are below, with the reason.
+Modules are judged one by one (`--module`); of those with dashes in the table, no change was judged.
 """
+_CODE_SECTION = "## Not noticed in "
 _ROW = re.compile(r"\| `(?P<entry>[^`]+)` \| (?P<delta>.*) \| (?P<what>.*) \|")
+_REFUSED = re.compile(r"`regen`: (PK.*)")
 _TEST = re.compile(r"`(tests/[^`]+)`")
 
 
@@ -46,22 +51,76 @@ def read_reasons(path: Path = REASONS) -> dict[str, str]:
     return {name: reason for name, _, reason in (line.partition("\t") for line in lines)}
 
 
-def code_page(verdicts: Sequence[tuple[CodeMutation, Verdict]], reasons: Mapping[str, str], *, ascend: bool) -> str:
-    """The text of the page's second part."""
-    modules = list(dict.fromkeys(Path(m.module).stem for m, _ in verdicts))
-    counts = Counter((Path(m.module).stem, v.noticed) for m, v in verdicts)
+def code_page(
+    verdicts: Sequence[tuple[CodeMutation, Verdict]], reasons: Mapping[str, str], *, ascend: bool, all_of: Mapping[str, int] = {}, old: str = ""
+) -> str:
+    """The text of the page's second part.
+
+    Args:
+        verdicts: on all changes of some modules.
+        reasons: why nobody notices some of them.
+        ascend: whether vllm-ascend was there.
+        all_of: each module of the set and how many changes it has, in their order; without it, the modules of the verdicts.
+        old: the page as it was; what it says of other modules stays, while they have as many changes.
+    """
+    judged = Counter(Path(m.module).stem for m, _ in verdicts)
+    kept = read_code_page(old)
+    rows: list[tuple[str, tuple[int, ...]]] = []
+    sections: list[str] = []
+    for module, count in (all_of or judged).items():
+        section: list[str] = []
+        if module in judged:
+            noticed = sum(v.noticed for m, v in verdicts if Path(m.module).stem == module)
+            rows.append((module, (count, noticed, count - noticed)))
+            section = [*_survivors(module, verdicts, reasons)]
+        elif module in kept and kept[module].counts[0] == count:
+            rows.append((module, kept[module].counts))
+            section = list(kept[module].section)
+        else:
+            rows.append((module, (count,)))
+        sections += section
     lines = [_CODE_INTRO.format(title=_CODE_TITLE, ascend=_ascend(ascend)), "| module | changes | noticed | not noticed |", "|:--|--:|--:|--:|"]
-    rows = [(m, counts[m, True], counts[m, False]) for m in modules]
-    for module, noticed, missed in [*rows, ("all", sum(n for _, n, _ in rows), sum(n for _, _, n in rows))]:
-        lines.append(f"| {module} | {noticed + missed} | {noticed} | {missed} |")
-    for module in modules:
-        survivors = [(m, v) for m, v in verdicts if not v.noticed and Path(m.module).stem == module]
-        if survivors:
-            lines += ["", f"## Not noticed in {module}", "", "| in | without => with the change | why |", "|:--|:--|:--|"]
-        for mutation, verdict in survivors:
-            why = reasons.get(mutation.name) or f"**{verdict.outcome}**: {verdict.said}"
-            lines.append(f"| `{mutation.scope}` | `{_cell(mutation.change)}` | {_cell(why)} |")
-    return "\n".join(lines) + "\n"
+    total = [sum(column) for column in zip(*((*counts, 0, 0)[:3] for _, counts in rows), strict=True)]
+    for module, counts in [*rows, ("all", tuple(total))]:
+        lines.append(f"| {module} | {' | '.join([*map(str, counts), '-', '-'][:3])} |")
+    return "\n".join([*lines, *sections]) + "\n"
+
+
+def _survivors(module: str, verdicts: Sequence[tuple[CodeMutation, Verdict]], reasons: Mapping[str, str]) -> Iterator[str]:
+    survivors = [(m, v) for m, v in verdicts if not v.noticed and Path(m.module).stem == module]
+    if survivors:
+        yield from ("", f"{_CODE_SECTION}{module}", "", "| in | without => with the change | why |", "|:--|:--|:--|")
+    for mutation, verdict in survivors:
+        why = reasons.get(mutation.name) or f"**{verdict.outcome}**: {verdict.said}"
+        yield f"| `{mutation.scope}` | `{_cell(mutation.change)}` | {_cell(why)} |"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the page says of the changes of a module.
+
+    Attributes:
+        counts: changes, those that are noticed, and those that are not.
+        section: the lines about the latter.
+    """
+
+    counts: tuple[int, int, int]
+    section: tuple[str, ...]
+
+
+def read_code_page(text: str) -> dict[str, Judged]:
+    """Of each module whose changes were judged, what the page says of them."""
+    lines = text.partition(_CODE_TITLE)[2].splitlines()
+    starts = [n for n, line in enumerate(lines) if line.startswith(_CODE_SECTION)] + [len(lines)]
+    sections = {lines[a].removeprefix(_CODE_SECTION): ["", *lines[a:b]] for a, b in pairwise(starts)}
+    found = {}
+    for line in lines[: starts[0]]:
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if len(cells) == 4 and cells[0] != "all" and all(cell.isdigit() for cell in cells[1:]):
+            changes, noticed, missed = (int(cell) for cell in cells[1:])
+            section = "\n".join(sections.get(cells[0], [])).rstrip("\n")
+            found[cells[0]] = Judged((changes, noticed, missed), tuple(section.split("\n")) if section else ())
+    return found
 
 
 def with_part(old: str, part: str) -> str:
@@ -121,14 +180,19 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def read_page(text: str) -> dict[str, str]:
-    """Of each delta on the page, its name to the test that noticed it; empty for those that no test has noticed."""
+def read_page(text: str) -> dict[str, Verdict]:
+    """Of each delta on the page, its name to the verdict, as far as the page says it; it has no place for a test's message."""
     found, module = {}, ""
     for line in text.partition(_CODE_TITLE)[0].splitlines():
         if line.startswith("## "):
             module = line[3:]
         elif module and (row := _ROW.fullmatch(line)):
-            test = _TEST.search(row["what"])
             name = f"{module}.py::{row['entry']}/{row['delta']}".replace("\\|", "|")
-            found[name] = test[1].replace("\\|", "|") if test else ""
+            what = row["what"].replace("\\|", "|")
+            if test := _TEST.search(what):
+                found[name] = Verdict("killed", test[1])
+            elif codes := _REFUSED.fullmatch(what):
+                found[name] = Verdict("refused", codes[1])
+            else:
+                found[name] = Verdict("survived")
     return found

@@ -219,7 +219,7 @@ class Place:
 
 
 def judged(place: Place) -> Verdicts:
-    """Verdicts on deltas, in the order of the manifests.
+    """Verdicts on deltas, in the order of the manifests; to be written, with those on the page that were not asked for.
 
     Raises:
         Broken, CannotDrop, PatchkitError: the run cannot go on.
@@ -230,7 +230,8 @@ def judged(place: Place) -> Verdicts:
         print("\n".join(mutation.name for mutation, _, _ in wanted))
         return []
     sight = Sight(place.root, place.modules, VLLM_TESTS)
-    known = read_page(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else {}
+    page_says = read_page(PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else {}
+    known = {name: verdict.by for name, verdict in page_says.items() if verdict.outcome == "killed"}
     judge = Judge(sight, Results(place.kept), known, place.decides, options.limit)
     run = Run(judge, generator.project.package, len(wanted))
     scratches = place.scratches()
@@ -242,6 +243,12 @@ def judged(place: Place) -> Verdicts:
         else:
             run.add(Mutant(mutation, made.modules))
     run.all(scratches)
+    if options.write:
+        every = [mutation for mutation, _, _ in found(generator, options.set, entries=False)]
+        says = {**page_says, **run.verdicts}
+        if unknown := [m.name for m in every if m.name not in says or (m.name not in run.verdicts and not says[m.name].noticed)]:
+            raise Broken("\n  ".join(["these are not on the page, or not noticed there, and are not asked for:", *unknown]))
+        return [(mutation, says[mutation.name]) for mutation in every]
     return [(mutation, run.verdicts[mutation.name]) for mutation, _, _ in wanted]
 
 
@@ -259,10 +266,12 @@ def code_judged(place: Place) -> CodeVerdicts:
         print("\n".join(mutation.name for mutation in wanted))
         return []
     sight = Sight(place.root, place.modules, VLLM_TESTS)
+    if unknown := sorted({*options.tests} - {*sight.files}):
+        raise Broken(f"no test files: {', '.join(unknown)}")
     judge = LineJudge(sight, Results(place.kept), place.decides, limit=options.limit, seconds=options.seconds)
     run = Run(judge, place.generator.project.package, len(wanted))
     scratches = place.scratches()
-    judge.look(Records(place.kept), scratches[0], print)
+    judge.look(Records(place.kept), scratches[0], print, options.tests)
     for mutation in wanted:
         run.add(Mutant(mutation, {**place.modules, mutation.module: mutation.apply(place.modules[mutation.module])}))
     run.all(scratches)
@@ -313,6 +322,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="with --code: only so many, by chance")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="with --sample: another number, another sample (default: 0)")
     parser.add_argument("--seconds", type=float, default=60, metavar="N", help="with --code: tests of one place that take longer together are left out (default: 60)")
+    parser.add_argument("--tests", action="append", default=[], metavar="FILE", help="with --code: only tests of this file, such as tests/dbo/test_scopes.py; may be repeated")
     parser.add_argument("--list", action="store_true", help="print the mutations and do nothing")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="copies of the project that run tests at the same time (default: 1)")
     parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="for one test file (default: 600)")
@@ -320,7 +330,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--python", default="", metavar="PATH", help=f"interpreter with the real vLLM (default: ${PYTHON_VARIABLE}, else that of tools/vllm_env)")
     parser.add_argument("--source", action="append", default=[], metavar="PIN=PATH", help="take a pin's sources from here")
     parser.add_argument("--offline", action="store_true", help="use cached and installed upstreams only")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}; only for a whole set")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}; what it says of others than those asked for stays")
     return parser
 
 
@@ -328,19 +338,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry of `tools/mutate`: 0 all are noticed, 1 some are not, 2 command line, 3 it cannot run."""
     parser = command_line()
     options = parser.parse_args(arguments)
-    partly = options.module or options.only or options.entries or options.sample
-    if options.write and (partly or options.list):
-        parser.error("--write is for a whole set, so it stands without --module, --only, --entries, --sample and --list")
+    partly = options.only or options.entries or options.sample
+    if options.write and (options.entries or options.sample or options.list or (options.only and options.code)):
+        parser.error("--write is for deltas, or with --code for whole modules; it stands without --entries, --sample, --list and --code --only")
     if options.code and options.entries:
         parser.error("--entries and --code exclude each other")
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # copies and processes are cleared away
     deltas: Verdicts = []
     code: CodeVerdicts = []
+    all_of: Mapping[str, int] = {}
     try:
         with ExitStack() as stack:
             place = Place.make(stack, ROOT, options)
             if options.code:
                 code = code_judged(place)
+                all_of = Counter(Path(m.module).stem for m in found_code(place.generator, options.set, place.modules))
             else:
                 deltas = judged(place)
     except PatchkitError as error:
@@ -354,15 +366,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, before)
     if options.list:
         return 0
+    old = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
     with_ascend = bool(os.environ.get(ASCEND_VARIABLE))
     if options.code:
         reasons = read_reasons(REASONS)
-        result = code_summary(code, reasons, whole=not partly)
-        part = code_page(code, reasons, ascend=with_ascend)
+        result = code_summary(code, reasons, whole=not (partly or options.module))
+        part = code_page(code, reasons, ascend=with_ascend, all_of=all_of, old=old)
     else:
         result = summary(deltas)
         part = page(deltas, vllm=VLLM, ascend=with_ascend)
     if options.write:
-        PAGE.write_text(with_part(PAGE.read_text(encoding="utf-8") if PAGE.is_file() else "", part), encoding="utf-8")
+        PAGE.write_text(with_part(old, part), encoding="utf-8")
         print(f"{PAGE.relative_to(ROOT)} written")
     return result
