@@ -138,7 +138,7 @@ def update_stages(
 
 
 @contextmanager
-def params_in_force(params: object) -> Iterator[None]:
+def params_in_force(params: Any) -> Iterator[None]:
     """The block in which vllm-ascend finds these parameters, in whatever module of it looks for them."""
     before = acl_graph._graph_params
     acl_graph._graph_params = params

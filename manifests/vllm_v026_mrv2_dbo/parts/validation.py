@@ -276,17 +276,17 @@ class Relaxation:
             if relaxation is self:
                 return
             outermost = below
-        below = VllmConfig.__post_init__
+        native: Callable[[VllmConfig], None] = VllmConfig.__post_init__  # or whatever stands there
 
         def post_init(self_: VllmConfig) -> None:
             if not self.applies(self_):
-                below(self_)
+                native(self_)
                 return
             with without_ubatches(self_.parallel_config):
-                below(self_)
+                native(self_)
             self_.model_config.disable_cascade_attn = True
 
-        _layers[post_init] = self, below
+        _layers[post_init] = self, native
         VllmConfig.__post_init__ = post_init  # type: ignore[method-assign]
 
     def end(self) -> None:
