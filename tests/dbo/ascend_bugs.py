@@ -70,12 +70,17 @@ def one_set_of_parameters_for_both_stages() -> AbstractContextManager[None]:
 def parameters_of_another_graph() -> AbstractContextManager[None]:
     from afd_backports.vllm_v026_mrv2_dbo.ascend_graphs import AFDModelAclGraphManagerV2
 
-    native = AFDModelAclGraphManagerV2.update
+    native = AFDModelAclGraphManagerV2.run_fullgraph
 
-    def update(self: Any, params: Any, context: Any) -> None:
-        native(self, next(iter(self.twin_params.values())), context)
+    def run_fullgraph(self: Any, desc: Any) -> Any:
+        own = self.twin_params
+        self.twin_params = dict.fromkeys(own, next(iter(own.values())))
+        try:
+            return native(self, desc)
+        finally:
+            self.twin_params = own
 
-    return replaced(AFDModelAclGraphManagerV2, "update", update)
+    return replaced(AFDModelAclGraphManagerV2, "run_fullgraph", run_fullgraph)
 
 
 def the_native_update() -> AbstractContextManager[None]:
