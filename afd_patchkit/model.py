@@ -142,9 +142,16 @@ class Model(BaseModel):
     """Base of all manifest models: frozen, no unknown keys, no coercion."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        arbitrary_types_allowed=True,
+        validate_by_name=True,
+        validate_by_alias=True,
     )
-    where: SkipJsonSchema[Position] = Field(default=Position("<memory>"), validation_alias=WHERE, exclude=True, repr=False)
+    where: SkipJsonSchema[Position] = Field(
+        default=Position("<memory>"), validation_alias=WHERE, exclude=True, repr=False
+    )
 
     @classmethod
     def key_names(cls) -> list[str]:
@@ -234,7 +241,9 @@ class ParameterChange(Model):
     """One declared change of the parameter list."""
 
     add: ParameterCode | None = Field(default=None, description='a parameter as in a `def`: "rank: int = 0"')
-    replace: ParameterName | None = Field(default=None, description="name of the parameter to replace; `with` is the new one")
+    replace: ParameterName | None = Field(
+        default=None, description="name of the parameter to replace; `with` is the new one"
+    )
     remove: ParameterName | None = Field(default=None, description="name of the parameter to remove")
     before: ParameterName | None = Field(default=None, description="with `add`: the parameter that it goes before")
     after: ParameterName | None = Field(default=None, description="with `add`: the parameter that it goes after")
@@ -272,7 +281,9 @@ class MemberChange(Model):
 class Delta(Model):
     """One named change: exactly one operation and what that operation takes."""
 
-    name: Annotated[str, Holds("delta name")] = Field(description="unique in the entry; it stands in the fences of the generated code")
+    name: Annotated[str, Holds("delta name")] = Field(
+        description="unique in the entry; it stands in the fences of the generated code"
+    )
     reason: Prose | None = Field(default=None, description="why, when the name does not say it")
     frozen: Prose | None = Field(default=None, description="why it is right that this delta repeats upstream text")
 
@@ -384,7 +395,9 @@ class Entry(Model):
         default=None, description="delegate: how the body reaches upstream's function"
     )
     # owned
-    part: Annotated[str, Holds("part")] | None = Field(default=None, description="owned: a .py file below the manifest's folder")
+    part: Annotated[str, Holds("part")] | None = Field(
+        default=None, description="owned: a .py file below the manifest's folder"
+    )
     watch: tuple[SymbolCode, ...] = Field(
         default=(), description="owned: upstream symbols that it mirrors; a change there is a review"
     )
@@ -430,7 +443,9 @@ class Manifest(Model):
     """What one manifest says: the description of one generated module."""
 
     schema_: Literal[1] = Field(alias="schema", description="version of the manifest format")
-    module: Annotated[str, Holds("module")] = Field(description="path below the generated package root, for instance acme_backport/runner.py")
+    module: Annotated[str, Holds("module")] = Field(
+        description="path below the generated package root, for instance acme_backport/runner.py"
+    )
     summary: Prose = Field(description="what the module is; its docstring")
     pin: Prose | None = Field(default=None, description="default pin of the entries")
     imports: tuple[ImportsCode, ...] = Field(default=(), description="import statements that deltas need")
@@ -468,11 +483,11 @@ class Pin(Model):
     role: Literal["target", "donor"] = Field(
         default="target", description="target: the ABI to run on; donor: a release to take features from"
     )
-    commit: Commit | None = Field(
-        default=None, description="upstream's commit, 40 hex digits; evidence, not identity"
-    )
+    commit: Commit | None = Field(default=None, description="upstream's commit, 40 hex digits; evidence, not identity")
     git: Git | None = Field(default=None, description="where to read it when the index does not have it")
-    packages: tuple[Annotated[str, Holds("python name", "the package")], ...] = Field(default=(), description="import packages it provides; from the name when empty")
+    packages: tuple[Annotated[str, Holds("python name", "the package")], ...] = Field(
+        default=(), description="import packages it provides; from the name when empty"
+    )
 
     @property
     def import_packages(self) -> tuple[str, ...]:

@@ -36,7 +36,9 @@ def problems(generated: Path) -> Iterator[str]:
     content: dict[str, Any] = json.loads(lock.read_text(encoding="utf-8"))
     for pin, version in sorted(content.get("overrides", {}).items()):
         yield f"they were generated for {pin} {version}, which is not the pinned version"
-    modules = {name: module for name, module in content["modules"].items() if "sha256" in module}  # the others are retired
+    modules = {
+        name: module for name, module in content["modules"].items() if "sha256" in module
+    }  # the others are retired
     for name, module in sorted(modules.items()):
         path = package / name
         if not path.is_file():

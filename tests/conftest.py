@@ -26,7 +26,9 @@ REAL = {"upstream", "vllm"}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--rewrite`: the tables of operations say what comes out now; read the diff."""
-    parser.addoption("--rewrite", action="store_true", help="write what comes out now into the tables of tests/delta/operations")
+    parser.addoption(
+        "--rewrite", action="store_true", help="write what comes out now into the tables of tests/delta/operations"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +47,9 @@ def _local(address: object) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def _confined(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def _confined(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     if any(request.node.get_closest_marker(name) for name in REAL):
         return
     base = tmp_path_factory.getbasetemp()

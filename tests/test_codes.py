@@ -74,7 +74,10 @@ def test_an_upgrade_moves_one_pin(world):
 def test_the_operation_and_a_line_merge_disagree(world):
     """The first of two equal statements is another one now; a line merge keeps the delta where it stood."""
     world.release("1.0", body("x.a()", "x.go()", "x.b()", "x.c()", "x.d()", "x.go()", "return x"))
-    world.release("2.0", body("x.go()", "x.new()", "x.other()", "x.a()", "x.go()", "x.b()", "x.c()", "x.d()", "x.go()", "return x"))
+    world.release(
+        "2.0",
+        body("x.go()", "x.new()", "x.other()", "x.a()", "x.go()", "x.b()", "x.c()", "x.d()", "x.go()", "return x"),
+    )
     world.deltas("- name: log\n  after: |\n    x.go()\n  nth: 1\n  insert: |\n    x.log()\n")
     world.regen()
     result = world.upgrade()
@@ -130,7 +133,11 @@ def test_an_entry_is_superfluous(world):
     world.release("2.0", {"engine": body("return x")["engine"] + "def native(): pass\n"})
     world.deltas("")
     path = world.root / "manifests/set/runner.yaml"
-    path.write_text(path.read_text().replace("reason: a test", "reason: a test\n    remove_when:\n      - defines: acme.engine:native"))
+    path.write_text(
+        path.read_text().replace(
+            "reason: a test", "reason: a test\n    remove_when:\n      - defines: acme.engine:native"
+        )
+    )
     world.regen()
     result = world.upgrade()
     assert "the target defines acme.engine:native" in one(everything(result), "PK540").message

@@ -163,7 +163,12 @@ def wide(tmp_path: Path) -> Sample:
     sample.upstream("wide", WIDE)
     path = sample.manifest(WIDE_MANIFEST, "wide")
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("entries:", "imports:\n  - from acme.wide import Outer\n  - from acme_host import seen\nentries:", 1), encoding="utf-8")
+    path.write_text(
+        text.replace(
+            "entries:", "imports:\n  - from acme.wide import Outer\n  - from acme_host import seen\nentries:", 1
+        ),
+        encoding="utf-8",
+    )
     (sample.source / "acme/wide.py").write_bytes(WIDE.replace("\n", "\r\n").encode())
     return sample
 

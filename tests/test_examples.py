@@ -41,7 +41,9 @@ def steps(readme: str) -> Iterator[Step]:
 
 def shows(printed: tuple[str, ...], said: str) -> bool:
     """Whether output is as shown; how long something took is not compared."""
-    return _same([_TIME.sub("", line).rstrip() for line in printed], [_TIME.sub("", line).rstrip() for line in said.splitlines()])
+    return _same(
+        [_TIME.sub("", line).rstrip() for line in printed], [_TIME.sub("", line).rstrip() for line in said.splitlines()]
+    )
 
 
 def _same(shown: list[str], heard: list[str]) -> bool:
@@ -61,17 +63,26 @@ def environment(root: Path, tmp_path: Path) -> dict[str, str]:
     tool.chmod(0o755)
     tool.with_name("python").symlink_to(sys.executable)
     keep = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "FORCE_COLOR", "PYTEST_CURRENT_TEST"}}
-    return {**keep, "PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
+    return {
+        **keep,
+        "PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NO_COLOR": "1",
+    }
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_readme_of_an_example_is_what_happens(root, tmp_path, environment, name):
     project = tmp_path / name
-    shutil.copytree(root / "examples" / name, project, ignore=shutil.ignore_patterns("generated", "report", "__pycache__"))
+    shutil.copytree(
+        root / "examples" / name, project, ignore=shutil.ignore_patterns("generated", "report", "__pycache__")
+    )
     walked = list(steps((project / "README.md").read_text(encoding="utf-8")))
     assert len(walked) > 3
     for step in walked:
-        done = subprocess.run(["sh", "-c", step.command], cwd=project, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["sh", "-c", step.command], cwd=project, env=environment, capture_output=True, text=True, check=False
+        )
         said = f"$ {step.command}\n{done.stdout}{done.stderr}"
         assert done.returncode == step.code, said
         assert shows(step.printed, done.stdout), "\n".join([said, "---- the README shows", *step.printed])

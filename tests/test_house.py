@@ -20,7 +20,15 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-DOCUMENTS = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/releases.md", "docs/architecture.md", "docs/ci.md", "docs/manifests.md")
+DOCUMENTS = (
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "docs/releases.md",
+    "docs/architecture.md",
+    "docs/ci.md",
+    "docs/manifests.md",
+)
 _PATH = re.compile(r"`((?:[\w.*-]+/)+(?!\d+`)[\w.*-]*)`")
 """A path in backticks (a number at its end makes it the name of a format)."""
 _ROOTS = ("", "afd_patchkit")
@@ -37,10 +45,14 @@ def toml(root: Path, name: str) -> dict[str, Any]:
 def test_documents_name_the_version_that_is_to_be_released(root):
     named = {}
     for path in [*(root / "docs").glob("*.md"), *(root / "docs/ci").iterdir(), *root.glob("*.md")]:
-        for found in re.findall(r"(?:rev: v|afd-patchkit@v|afd-patchkit==|`v)(\d+\.\d+\.\d+)", path.read_text(encoding="utf-8")):
+        for found in re.findall(
+            r"(?:rev: v|afd-patchkit@v|afd-patchkit==|`v)(\d+\.\d+\.\d+)", path.read_text(encoding="utf-8")
+        ):
             named.setdefault(found, []).append(path.relative_to(root).as_posix())
     assert named.keys() == {__version__}, named
-    assert re.search(rf"^## {re.escape(__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)$", text(root, "CHANGELOG.md"), re.MULTILINE)
+    assert re.search(
+        rf"^## {re.escape(__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)$", text(root, "CHANGELOG.md"), re.MULTILINE
+    )
 
 
 def test_the_supported_pythons_are_the_same_everywhere(root):
@@ -62,7 +74,9 @@ def test_a_commit_is_linted_by_the_same_ruff_as_the_checks(root):
     hooks = {hook["id"]: hook for repo in config["repos"] for hook in repo["hooks"]}
     development = toml(root, "pyproject.toml")["project"]["optional-dependencies"]["dev"]
     (ruff,) = [requirement for requirement in development if requirement.startswith("ruff")]
-    assert {d for name, hook in hooks.items() if name.startswith("ruff") for d in hook["additional_dependencies"]} == {ruff}
+    assert {d for name, hook in hooks.items() if name.startswith("ruff") for d in hook["additional_dependencies"]} == {
+        ruff
+    }
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -73,7 +87,12 @@ def test_a_path_that_a_document_names_is_there(root, document):
 
 
 def test_every_link_between_documents_leads_somewhere(root):
-    for path in [*root.glob("*.md"), *(root / "docs").glob("*.md"), *root.glob("examples/*/*.md"), root / "backports/README.md"]:
+    for path in [
+        *root.glob("*.md"),
+        *(root / "docs").glob("*.md"),
+        *root.glob("examples/*/*.md"),
+        root / "backports/README.md",
+    ]:
         for target in re.findall(r"\]\(<?([^)#:>]+)(?:#[^)]*)?>?\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.relative_to(root)} links to {target}"
 
@@ -102,7 +121,9 @@ def unexplained(source: str) -> dict[str, set[str]]:
         given = node.args
         arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
         parameters = {a.arg for a in arguments if a is not None and a.arg not in ("self", "cls")}
-        if len(parameters) < 4 or any(re.search(r"\b(command|overload)\b", ast.unparse(d)) for d in node.decorator_list):
+        if len(parameters) < 4 or any(
+            re.search(r"\b(command|overload)\b", ast.unparse(d)) for d in node.decorator_list
+        ):
             continue
         section = re.search(r"^Args:\n((?: .*\n|\n)+)", f"{ast.get_docstring(node)}\n", re.MULTILINE)
         explained = set(re.findall(r"^ {4}(\w+): \S", section[1], re.MULTILINE)) if section else set()
@@ -112,8 +133,14 @@ def unexplained(source: str) -> dict[str, set[str]]:
 
 
 def test_functions_of_many_parameters_explain_them(root):
-    files = [path for folder in ("afd_patchkit", "tools", "backports") for path in sorted((root / folder).rglob("*.py"))]
-    wrong = {path.relative_to(root).as_posix(): found for path in files if (found := unexplained(path.read_text(encoding="utf-8")))}
+    files = [
+        path for folder in ("afd_patchkit", "tools", "backports") for path in sorted((root / folder).rglob("*.py"))
+    ]
+    wrong = {
+        path.relative_to(root).as_posix(): found
+        for path in files
+        if (found := unexplained(path.read_text(encoding="utf-8")))
+    }
     assert not wrong, f"explain each parameter under `Args:`, and no other: {wrong}"
 
 

@@ -65,8 +65,13 @@ def sdist_problems(sdist: Path) -> list[str]:
     """What is wrong with a source distribution: upstream text in it, or what `regen` and both builds need missing."""
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    problems = [f"{sdist.name}: {n} holds upstream text" for n in sorted(names) if n.startswith(f"generated/{PACKAGE}/")]
-    backports = [f"backports/{name}" for name in ("pyproject.toml", "hatch_build.py", "LICENSE", "NOTICE", "README.md", "py.typed")]
+    problems = [
+        f"{sdist.name}: {n} holds upstream text" for n in sorted(names) if n.startswith(f"generated/{PACKAGE}/")
+    ]
+    backports = [
+        f"backports/{name}"
+        for name in ("pyproject.toml", "hatch_build.py", "LICENSE", "NOTICE", "README.md", "py.typed")
+    ]
     needed = ["manifests/pins.yaml", "pyproject.toml", "README.md", "LICENSE", "generated/patchkit.lock", *backports]
     return problems + [f"{sdist.name}: {name} is missing" for name in needed if name not in names]
 

@@ -192,8 +192,14 @@ def _host(*parts: str) -> str:
 
 FORBIDDEN: tuple[tuple[str, str], ...] = (
     # written in pieces, so that this file does not hold what it looks for
-    ("a package index's host: take it from the user's settings", rf"\b(?:{_host('pypi', 'org')}|{_host('pythonhosted', 'org')})\b"),
-    ("a path of one machine", r"/(?:" + "|".join(["wo" + "rk", "tm" + "p/(?:up|envs|brief)", "ro" + r"ot/\.py" + "env"]) + r")\b"),
+    (
+        "a package index's host: take it from the user's settings",
+        rf"\b(?:{_host('pypi', 'org')}|{_host('pythonhosted', 'org')})\b",
+    ),
+    (
+        "a path of one machine",
+        r"/(?:" + "|".join(["wo" + "rk", "tm" + "p/(?:up|envs|brief)", "ro" + r"ot/\.py" + "env"]) + r")\b",
+    ),
     ("a conflict marker", r"^(?:<{7}|>{7}) "),
 )
 
@@ -239,7 +245,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from tools import pinned
 
     parser = argparse.ArgumentParser(prog="tools/hygiene", description="Search tracked files for upstream text.")
-    parser.add_argument("--source", action="append", default=[], metavar="PIN=PATH", help="take a pin's sources from here")
+    parser.add_argument(
+        "--source", action="append", default=[], metavar="PIN=PATH", help="take a pin's sources from here"
+    )
     parser.add_argument("--offline", action="store_true", help="use the cache and installed distributions only")
     options = parser.parse_args(arguments)
     settings = pinned.options(options.source, offline=options.offline)
@@ -247,7 +255,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, pin in pinned.pins().items():
         label = f"{pin.distribution} {pin.version}"
         if pin.git and name not in settings.sources:
-            print(f"hygiene: not compared with {label}, which is on no package index (--source {name}=PATH compares it)")
+            print(
+                f"hygiene: not compared with {label}, which is on no package index (--source {name}=PATH compares it)"
+            )
             continue
         upstream = pinned.opened(name, pin, settings)
         if upstream is None:

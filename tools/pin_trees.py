@@ -57,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Lay out the Python files of a pinned upstream; the last line of the output is the folder.",
     )
     parser.add_argument("pin", help="a name in manifests/pins.yaml")
-    parser.add_argument("--source", action="append", default=[], metavar="PIN=PATH", help="take a pin's sources from here")
+    parser.add_argument(
+        "--source", action="append", default=[], metavar="PIN=PATH", help="take a pin's sources from here"
+    )
     parser.add_argument("--offline", action="store_true", help="use the cache and installed distributions only")
     options = parser.parse_args(arguments)
     pins = pinned.pins()

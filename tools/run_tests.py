@@ -44,7 +44,12 @@ class Session:
         color = {"FORCE_COLOR": "1"} if sys.stdout.isatty() and "NO_COLOR" not in os.environ else {}
         full = {**os.environ, "PYTHONUNBUFFERED": "1", **color, **self.shared, **(env or {})}
         with subprocess.Popen(
-            list(map(str, command)), cwd=ROOT, env=full, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            list(map(str, command)),
+            cwd=ROOT,
+            env=full,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
         ) as process:
             assert process.stdout
             for raw in process.stdout:
@@ -74,6 +79,7 @@ def lint(session: Session) -> None:
     """Style, types, and no upstream text in tracked files."""
     python = session.python
     session.step("ruff", [python, "-m", "ruff", "check", "."])
+    session.step("format", [python, "-m", "ruff", "format", "--check", "."])
     session.step("mypy", [python, "-m", "mypy"])
     session.step("hygiene", [python, "tools/hygiene"])
 
@@ -90,7 +96,9 @@ def browser() -> None:
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     packages = ["chromium", "chromium-driver", "fonts-dejavu-core"]
     for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
-        done = subprocess.run([apt, "-qq", *command], env=env, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            [apt, "-qq", *command], env=env, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, check=False
+        )
         if done.returncode:
             print(f"---- apt-get {command[0]} ended with {done.returncode}: no browser", flush=True)
             return
@@ -117,7 +125,9 @@ def retired(session: Session, folder: Path) -> str:
     shutil.copytree(ROOT / "manifests", folder / "manifests")
     shutil.copytree(ROOT / "generated", folder / "generated", ignore=shutil.ignore_patterns("afd_backports"))
     command = [str(session.python), "-m", "afd_patchkit", "regen", "-q", "--vllm", RETIRES]
-    subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)  # a test reads what there is
+    subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+    )  # a test reads what there is
     return str(folder / "generated" / "afd_backports")
 
 
@@ -137,7 +147,14 @@ def real(session: Session) -> None:
         session.skip("vllm tests", f"{'tools/pin_tree' if python else 'tools/vllm_env'} failed")
         return
     parts = sorted(ROOT.glob("manifests/*/parts"))
-    types: list[str | Path] = ["--config-file", "tools/mypy-parts.ini", "--python-executable", python, "--cache-dir", ".mypy_cache/parts"]
+    types: list[str | Path] = [
+        "--config-file",
+        "tools/mypy-parts.ini",
+        "--python-executable",
+        python,
+        "--cache-dir",
+        ".mypy_cache/parts",
+    ]
     session.step("mypy parts", [session.python, "-m", "mypy", *types, *parts])
     paths = os.pathsep.join([str(ROOT / "generated"), str(ROOT)])
     with tempfile.TemporaryDirectory(prefix="afd-retired-") as folder:

@@ -79,7 +79,12 @@ def run(python: Path | str, arguments: Sequence[str], variables: Mapping[str, st
         SystemExit: it failed.
     """
     done = subprocess.run(
-        [str(python), *arguments], cwd=ROOT, env={**os.environ, **variables}, stdout=sys.stderr, stdin=subprocess.DEVNULL, check=False
+        [str(python), *arguments],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        stdout=sys.stderr,
+        stdin=subprocess.DEVNULL,
+        check=False,
     )
     if done.returncode:
         raise SystemExit(f"tools/vllm_env: {name} failed ({done.returncode}); run it again to go on from here")

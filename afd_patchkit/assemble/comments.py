@@ -102,7 +102,9 @@ def entry_header(
     if renamed:
         lines += wrap("Name", f"{renamed[1]}; upstream: {renamed[0]}")
     if rebindings:
-        lines += wrap("Rebinding", "; ".join(f"{name} -> {_meaning(text)}" for name, text in sorted(rebindings.items())))
+        lines += wrap(
+            "Rebinding", "; ".join(f"{name} -> {_meaning(text)}" for name, text in sorted(rebindings.items()))
+        )
     if rewritten:
         lines += wrap("Written out", "; ".join(f"{old} -> {new}" for old, new in sorted(rewritten.items())))
     if entry.forwarded:

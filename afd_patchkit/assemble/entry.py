@@ -124,7 +124,9 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
     if dead := tuple(unreachable(applied.buffer, applied.edits, setting.entry)):
         raise DeltaError(*dead)
     name = entry.name or symbol.name
-    body, renamed = rename(applied.buffer, symbol.name, name, symbol.file) if name != symbol.name else (applied.buffer, [])
+    body, renamed = (
+        rename(applied.buffer, symbol.name, name, symbol.file) if name != symbol.name else (applied.buffer, [])
+    )
     plan = resolve(entry, symbol, body, applied.rebind, source, target, setting, name)
     before = Text(body.text.encode())
     body, changes = edit_names(body, plan, symbol.file)
@@ -135,7 +137,10 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
     header = entry_header(
         entry,
         source=f"{symbol.file.path}, {symbol.qualname}; {setting.pin_text}",
-        taken=[f"{file.path}, {key[1].partition(':')[2]}; {setting.pins[key[0]]}" for key, (file, _) in applied.taken.items()],
+        taken=[
+            f"{file.path}, {key[1].partition(':')[2]}; {setting.pins[key[0]]}"
+            for key, (file, _) in applied.taken.items()
+        ],
         signature=note,
         rebindings=plan.rebindings,
         rewritten=rewritten(plan, before),

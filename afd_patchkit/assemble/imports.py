@@ -63,7 +63,6 @@ def import_needs(node: ast.stmt, guard: str = "none") -> list[ImportNeed]:
     return []
 
 
-
 def read_part(text: str, path: str, module: str) -> Part:
     """Take an owned file apart.
 
@@ -79,7 +78,11 @@ def read_part(text: str, path: str, module: str) -> Part:
         tree = ast.parse(text)
     except SyntaxError as error:
         raise ManifestError(
-            finding("PK020", f"the part is not Python: {error.msg}", manifest=Position(path, error.lineno or 1, error.offset or 1))
+            finding(
+                "PK020",
+                f"the part is not Python: {error.msg}",
+                manifest=Position(path, error.lineno or 1, error.offset or 1),
+            )
         ) from error
     needs: list[ImportNeed] = []
     future = False
@@ -104,7 +107,15 @@ def read_part(text: str, path: str, module: str) -> Part:
     while first > 1 and lines[first - 2].startswith("#"):
         first -= 1  # the comment block above the first statement belongs to it
     needs = [need for need in needs if need.module != module]
-    return Part(path, tuple(needs), "\n".join(lines[first - 1 :]).strip("\n") + "\n", first, _defined(rest), future, Analysis(list(rest)).annotated)
+    return Part(
+        path,
+        tuple(needs),
+        "\n".join(lines[first - 1 :]).strip("\n") + "\n",
+        first,
+        _defined(rest),
+        future,
+        Analysis(list(rest)).annotated,
+    )
 
 
 def _is_type_checking(test: ast.expr) -> bool:

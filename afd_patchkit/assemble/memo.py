@@ -85,7 +85,12 @@ class Memo:
             if artifact.identity is None:
                 return None
             artifacts[name] = [artifact.identity, self._workspace.describe(name)]
-        facts = {**vars(inputs), "above": sorted(inputs.above), "entry": plain(inputs.entry), "removal": plain(inputs.removal)}
+        facts = {
+            **vars(inputs),
+            "above": sorted(inputs.above),
+            "entry": plain(inputs.entry),
+            "removal": plain(inputs.removal),
+        }
         return sha256(json.dumps([FORMAT, ENGINE, __version__, artifacts, facts], sort_keys=True).encode())
 
     def _pins(self, inputs: Inputs) -> set[str]:

@@ -260,7 +260,9 @@ class ModuleMaker:
             names |= {need.bound: need.statement() for need in part.needs if need.guard == "none"}
         return names
 
-    def _attempt(self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str], memo: Memo | None) -> Attempt:
+    def _attempt(
+        self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str], memo: Memo | None
+    ) -> Attempt:
         ref = self.ref(entry, group)
         if memo is None:
             return Attempt(entry, group, ref, self._entry(entry, group, provided))
@@ -316,7 +318,9 @@ class ModuleMaker:
     def _delegate(
         self, entry: Entry, symbol: Symbol, setting: Setting, group: ClassGroup | None, pin: str
     ) -> GeneratedEntry:
-        body, applied, needs, own = delegate_text(entry, symbol, group.name if group else None, setting.entry, self.marker)
+        body, applied, needs, own = delegate_text(
+            entry, symbol, group.name if group else None, setting.entry, self.marker
+        )
         name = entry.name or symbol.name
         renamed: list[NameChange] = []
         if name != symbol.name:
@@ -339,7 +343,18 @@ class ModuleMaker:
         )
         findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in plan.findings)
         return GeneratedEntry(
-            entry, setting.entry, name, symbol, applied, plan, tuple(header), body, (*renamed, *changes), own, note, findings
+            entry,
+            setting.entry,
+            name,
+            symbol,
+            applied,
+            plan,
+            tuple(header),
+            body,
+            (*renamed, *changes),
+            own,
+            note,
+            findings,
         )
 
     def _owned(self, entry: Entry, ref: str) -> GeneratedEntry:

@@ -28,7 +28,9 @@ def holds(probe: Probe, targets: Targets) -> bool:
     if probe.defines is not None:
         return lookup(probe.defines, targets) is not None
     if probe.missing is not None:
-        return probe.missing.text.partition(".")[0].partition(":")[0] in targets and lookup(probe.missing, targets) is None
+        return (
+            probe.missing.text.partition(".")[0].partition(":")[0] in targets and lookup(probe.missing, targets) is None
+        )
     if probe.contains is not None:
         return _contains(probe.contains, targets)
     if probe.absent is not None:

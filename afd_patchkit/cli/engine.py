@@ -88,7 +88,9 @@ def engine_options(function: _Command) -> _Command:
             pins="Use version or commit V for the pin, or the target pin of the distribution, NAME. Repeatable.",
         ),
         *SOURCE_OPTIONS,
-        click.option("--full", is_flag=True, help="Regenerate everything, and prove each entry a second time, with libcst."),
+        click.option(
+            "--full", is_flag=True, help="Regenerate everything, and prove each entry a second time, with libcst."
+        ),
         click.option(
             "--jobs", type=click.IntRange(min=1), metavar="N", help="Worker processes (default: as many as pay off)."
         ),

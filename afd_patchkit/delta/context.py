@@ -62,7 +62,9 @@ def _plain(items: Sequence[Token]) -> list[Token]:
         if token.kind not in ("name", "number", "string", "op"):
             continue
         if token.kind == "op" and token.text in ("(", "[", "{"):
-            called = before is not None and (before.text in (")", "]") or (before.kind == "name" and not iskeyword(before.text)))
+            called = before is not None and (
+                before.text in (")", "]") or (before.kind == "name" and not iskeyword(before.text))
+            )
             groups.append((called and token.text == "(", []))
         elif token.kind == "op" and token.text == "," and groups:
             groups[-1][1].append(index)
@@ -193,9 +195,7 @@ def argument_names(call: ast.Call) -> tuple[str, ...]:
     return (*names, *(k.arg or "**" for k in call.keywords))
 
 
-def _holder(
-    symbol: Symbol, place: Place, edit: Edit, anchor: Match | None
-) -> tuple[str | None, tuple[str, ...]]:
+def _holder(symbol: Symbol, place: Place, edit: Edit, anchor: Match | None) -> tuple[str | None, tuple[str, ...]]:
     if anchor is None or (anchor.body is not None and not edit.does.call):
         return None, ()
     node = anchor.nodes[0] if anchor.body is not None else anchor.owner
@@ -231,8 +231,12 @@ def path(symbol: Symbol, offset: int) -> Iterator[tuple[ast.stmt, Block]]:
     """Compound statements inside the symbol that hold `offset` in one of their blocks, with that block, outermost first."""
     level = [s for node in symbol.nodes for block in blocks(node) for s in block.body]
     while level:
-        inner = next((s for s in level if symbol.file.node_span(s).start <= offset < symbol.file.node_span(s).end), None)
-        found = [b for b in blocks(inner) if symbol.file.node_span(b.body[0]).start <= offset] if inner is not None else []
+        inner = next(
+            (s for s in level if symbol.file.node_span(s).start <= offset < symbol.file.node_span(s).end), None
+        )
+        found = (
+            [b for b in blocks(inner) if symbol.file.node_span(b.body[0]).start <= offset] if inner is not None else []
+        )
         if inner is None or not found:
             return
         yield inner, found[-1]

@@ -168,7 +168,9 @@ def _pins(pins: model.Pins, table: Table) -> Iterator[Finding]:
         if pin.role == "target" and targets[distribution] > 1:
             if distribution in seen:
                 help_ = "The generated code runs on one of them; give the other `role: donor`."
-                yield finding("PK016", f"a second target pin of {pin.distribution}", manifest=where.get(name), help=help_)
+                yield finding(
+                    "PK016", f"a second target pin of {pin.distribution}", manifest=where.get(name), help=help_
+                )
             seen.add(distribution)
 
 

@@ -141,7 +141,9 @@ class Refusals:
             help_ = f"Did you mean {near[0]}?" if near and not node.style else None
         if "a list" in wanted and not isinstance(node, Sequence):
             help_ = "Write one item per line, each behind `- `."
-        return finding("PK004", f"{name} must be {' or '.join(wanted)}, not {given}", manifest=node.position, help=help_)
+        return finding(
+            "PK004", f"{name} must be {' or '.join(wanted)}, not {given}", manifest=node.position, help=help_
+        )
 
 
 def name_of(path: Path, models: Map[Path, type[Model]]) -> str:

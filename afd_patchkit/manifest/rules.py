@@ -105,6 +105,7 @@ RULES: Mapping[type[model.Model], Rule] = {
     ),
 }
 
+
 @dataclass(frozen=True, slots=True)
 class Breach:
     """One broken rule: what, at which key (the mapping itself when empty), and what to do."""

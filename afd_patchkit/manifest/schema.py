@@ -82,7 +82,9 @@ def _spelled(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     made = {key: _spelled(value) for key, value in schema.items() if key != "holds"}
-    what: What | None = schema.get("holds") or next((c.get("holds") for c in schema.get("anyOf", ()) if c.get("holds") in syntax.CODE), None)
+    what: What | None = schema.get("holds") or next(
+        (c.get("holds") for c in schema.get("anyOf", ()) if c.get("holds") in syntax.CODE), None
+    )
     if what is not None:
         held = HELD[what]
         if "holds" in schema:

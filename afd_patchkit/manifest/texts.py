@@ -133,7 +133,9 @@ _CODE = "as block scalar (|) or quoted"
 
 HELD: Mapping[What, TextKind] = {
     "symbol": TextKind("package.module:Qual.name", rf"^{_DOTTED}:{_DOTTED}\n*$"),
-    "name": TextKind("expression; quote it unless it is a dotted name", python="an expression that is more than a dotted name"),
+    "name": TextKind(
+        "expression; quote it unless it is a dotted name", python="an expression that is more than a dotted name"
+    ),
     "imports": TextKind("absolute import statements"),
     "pattern": TextKind(f"pattern of statements, {_PATTERN}", python="a pattern"),
     "expression pattern": TextKind(f"pattern of an expression, {_PATTERN}", python="a pattern"),

@@ -62,7 +62,9 @@ def value_of(node: Node, holes: Collection[Path] = (), path: Path = ()) -> Any:
     if isinstance(node, Scalar):
         return _scalar(node, path)
     if isinstance(node, Sequence):
-        return tuple(value_of(item, holes, (*path, n)) for n, item in enumerate(node.items) if item and (*path, n) not in holes)
+        return tuple(
+            value_of(item, holes, (*path, n)) for n, item in enumerate(node.items) if item and (*path, n) not in holes
+        )
     table = Table()
     table.node, table.path = node, path
     for key, value in node.pairs:

@@ -342,7 +342,9 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
     counts: _Counts = {}
     names: list[str] = []
     # overloads: the implementation that follows them is the one binding; what loops and cases bind is counted below
-    if not (isinstance(node, FUNCTION) and _is_overload(node)) and not isinstance(node, (ast.For, ast.AsyncFor, ast.Match, *TRY)):
+    if not (isinstance(node, FUNCTION) and _is_overload(node)) and not isinstance(
+        node, (ast.For, ast.AsyncFor, ast.Match, *TRY)
+    ):
         names = list(bound_names(node))
     for name in names:
         _add(counts, {name: (1, 1)})

@@ -87,6 +87,7 @@ def names_of(upstream: Upstream, module: str) -> list[str]:
 
 # ---- equality -----------------------------------------------------------------------------------------------------
 
+
 def differences(one: ast.AST, other: ast.AST) -> tuple[str, ...]:
     """What differs between two definitions of one thing: `signature`, `decorators`, `body`, `bases`, members, `value`."""
     if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and isinstance(

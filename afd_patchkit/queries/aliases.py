@@ -83,7 +83,9 @@ def _rebound_problems(found: Aliases, rebound: Sequence[str]) -> list[Finding]:
     if not rebound:
         return []
     left_out = [
-        finding("PK319", f"{a.module} holds {found.symbol} as `{a.name}` ({a.place}), and is not rebound", upstream=a.place)
+        finding(
+            "PK319", f"{a.module} holds {found.symbol} as `{a.name}` ({a.place}), and is not rebound", upstream=a.place
+        )
         for a in found.left_out(rebound)
     ]
     stale = [

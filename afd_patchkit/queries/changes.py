@@ -66,7 +66,9 @@ def _since(project: Project, revision: str, topic: str | None, options: SourceOp
             *(f if f.code == "PK098" else replace(f, message=f"at {revision}: {f.message}") for f in error.findings)
         ) from error
     if topic is None:
-        return module_changes(old.modules, new.modules, project.shown(project.generated / project.package), context=context)
+        return module_changes(
+            old.modules, new.modules, project.shown(project.generated / project.package), context=context
+        )
     ref = pick_entry({*old.entries, *new.entries}, topic)
     before, after = old.entries.get(ref), new.entries.get(ref)
     texts = (before.generated if before else None, after.generated if after else None)
@@ -91,7 +93,9 @@ def _now(project: Project, view: View, topic: str | None, options: SourceOptions
         if item.upstream is None:
             changes += [Change(item.ref, note="owned: it has no upstream")] if topic is not None else []
         else:
-            changes.append(change(item.ref, level(item.upstream, item.generated), item.generated, before, after, context=context))
+            changes.append(
+                change(item.ref, level(item.upstream, item.generated), item.generated, before, after, context=context)
+            )
     return [c for c in changes if c.lines or c.note]
 
 
@@ -104,12 +108,16 @@ def _at_release(
     ref = pick_entry(labels, topic) if topic is not None else None
     name, equals, version = against.partition("=")
     if not equals:
-        used = {entry.pin or manifest.pin for label, (manifest, entry, _) in labels.items() if ref in {None, label}} - {None}
+        used = {entry.pin or manifest.pin for label, (manifest, entry, _) in labels.items() if ref in {None, label}} - {
+            None
+        }
         targets = [n for n, pin in loaded.pins.pins.items() if n in used and (pin.role == "target" or ref is not None)]
         if len(targets) != 1:
             known = ", ".join(targets) or "none of them is a target pin"
             raise ManifestError(
-                finding("PK095", f"{against} of which pin?", help=f"Say NAME={against}. Pins of these entries: {known}.")
+                finding(
+                    "PK095", f"{against} of which pin?", help=f"Say NAME={against}. Pins of these entries: {known}."
+                )
             )
         name, version = targets[0], against
     result = upgrade(project, pin_overrides={name: version}, options=options)

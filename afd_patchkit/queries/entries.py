@@ -49,7 +49,9 @@ def pick_entry(labels: Collection[str], topic: str) -> str:
     """
     found = [topic] if topic in labels else [label for label in labels if _fits(label, topic)]
     if not found:
-        names = {label: label for label in labels} | {label.rpartition("::")[2].rpartition(".")[2]: label for label in labels}
+        names = {label: label for label in labels} | {
+            label.rpartition("::")[2].rpartition(".")[2]: label for label in labels
+        }
         near = dict.fromkeys(names[name] for name in get_close_matches(topic, names, n=3))
         raise _unclear(f"there is no entry {topic!r}", near)
     if len(found) > 1:
@@ -59,7 +61,9 @@ def pick_entry(labels: Collection[str], topic: str) -> str:
 
 def _unclear(message: str, names: Iterable[str]) -> ManifestError:
     near = ", ".join(names)
-    return ManifestError(finding("PK093", message, help=f"Write one of: {near}." if near else "Write `module.py::name`."))
+    return ManifestError(
+        finding("PK093", message, help=f"Write one of: {near}." if near else "Write `module.py::name`.")
+    )
 
 
 def _fits(label: str, topic: str) -> bool:

@@ -108,14 +108,19 @@ def render(project: Project, loaded: Loaded, path: Path | None = None) -> str:
         "",
         "| pin | distribution | identity | role |",
         "|---|---|---|---|",
-        *(f"| {code(name)} | {code(pin.distribution)} | {_identity(pin)} | {pin.role} |" for name, pin in loaded.pins.pins.items()),
+        *(
+            f"| {code(name)} | {code(pin.distribution)} | {_identity(pin)} | {pin.role} |"
+            for name, pin in loaded.pins.pins.items()
+        ),
         "",
         "| installed where | upstream symbol | kind | deltas |",
         "|---|---|---|---:|",
     ]
     for manifest, entry, group in entries:
         symbol = code(entry.symbol.text.strip()) if entry.symbol else "-"
-        lines.append(f"| {code(_installed(project, manifest, entry, group))} | {symbol} | {entry.kind} | {_count(entry.deltas)} |")
+        lines.append(
+            f"| {code(_installed(project, manifest, entry, group))} | {symbol} | {entry.kind} | {_count(entry.deltas)} |"
+        )
     for manifest in loaded.manifests:
         lines += ["", *_module(project, manifest, loaded.pins, folder)]
     return "\n".join(lines) + "\n\n"

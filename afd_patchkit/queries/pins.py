@@ -56,7 +56,9 @@ def _opened(name: str, pin: Pin, opener: Opener) -> PinFacts:
     return facts
 
 
-def newer_releases(project: Project, names: Collection[str] = (), sources: SourceOptions | None = None) -> list[tuple[str, str]]:
+def newer_releases(
+    project: Project, names: Collection[str] = (), sources: SourceOptions | None = None
+) -> list[tuple[str, str]]:
     """Pin and version for each release above a pin, by default above each target; pins that are commits have none.
 
     Raises:

@@ -113,7 +113,11 @@ def project_at(project: Project, revision: str) -> Iterator[Project]:
         own, shared = folder / SETTINGS, folder / PYPROJECT
         if not own.is_file() and not (shared.is_file() and read_settings(shared, SECTION) is not None):
             raise ManifestError(
-                finding("PK098", f"there is no project at {revision}", help="Name a revision that has settings and manifests.")
+                finding(
+                    "PK098",
+                    f"there is no project at {revision}",
+                    help="Name a revision that has settings and manifests.",
+                )
             )
         there = load_project(folder)
         _put(project, commit, folder, [there.shown(there.manifests), there.shown(there.lock)])

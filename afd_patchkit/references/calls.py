@@ -11,7 +11,37 @@ from afd_patchkit.references.things import Function
 from afd_patchkit.source.locate import dotted
 
 TRANSPARENT = frozenset(
-    ["staticmethod", "classmethod", "property", "contextmanager", "contextlib.contextmanager", "asynccontextmanager", "contextlib.asynccontextmanager", "abstractmethod", "abc.abstractmethod", "functools.cache", "cache", "functools.lru_cache", "lru_cache", "override", "typing.override", "typing_extensions.override", "final", "typing.final", "torch.inference_mode", "torch.no_grad", "overload", "typing.overload", "deprecated", "typing_extensions.deprecated", "warnings.deprecated", "functools.singledispatch", "singledispatch", "no_type_check", "typing.no_type_check"]
+    [
+        "staticmethod",
+        "classmethod",
+        "property",
+        "contextmanager",
+        "contextlib.contextmanager",
+        "asynccontextmanager",
+        "contextlib.asynccontextmanager",
+        "abstractmethod",
+        "abc.abstractmethod",
+        "functools.cache",
+        "cache",
+        "functools.lru_cache",
+        "lru_cache",
+        "override",
+        "typing.override",
+        "typing_extensions.override",
+        "final",
+        "typing.final",
+        "torch.inference_mode",
+        "torch.no_grad",
+        "overload",
+        "typing.overload",
+        "deprecated",
+        "typing_extensions.deprecated",
+        "warnings.deprecated",
+        "functools.singledispatch",
+        "singledispatch",
+        "no_type_check",
+        "typing.no_type_check",
+    ]
 )
 """Decorators that leave the parameters as they are."""
 
@@ -40,14 +70,18 @@ class Shape:
         return cls(first, names, first < len(call.args), len(names) < len(call.keywords))
 
     def __str__(self) -> str:
-        return f"{self.positional}{'*' if self.star else ''},{','.join(self.keywords)}{'**' if self.double_star else ''}"
+        return (
+            f"{self.positional}{'*' if self.star else ''},{','.join(self.keywords)}{'**' if self.double_star else ''}"
+        )
 
     @classmethod
     def parse(cls, text: str) -> Shape:
         """The shape that `str` wrote."""
         head, _, rest = text.partition(",")
         names = rest.removesuffix("**")
-        return cls(int(head.rstrip("*")), tuple(names.split(",")) if names else (), head.endswith("*"), rest.endswith("**"))
+        return cls(
+            int(head.rstrip("*")), tuple(names.split(",")) if names else (), head.endswith("*"), rest.endswith("**")
+        )
 
 
 @dataclass(frozen=True)

@@ -29,19 +29,89 @@ from afd_patchkit.source.locate import dotted
 from afd_patchkit.source.text import SourceFile
 
 PLAIN_BASES = frozenset(
-    ["object", "typing.Generic", "typing_extensions.Generic", "typing.Protocol", "typing_extensions.Protocol", "abc.ABC"]
+    [
+        "object",
+        "typing.Generic",
+        "typing_extensions.Generic",
+        "typing.Protocol",
+        "typing_extensions.Protocol",
+        "abc.ABC",
+    ]
 )
 """Bases outside the trees that give instances no attributes of their own."""
 ENUMS = frozenset(["enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag", "enum.ReprEnum"])
 OBJECT = frozenset(
-    ["__class__", "__doc__", "__dict__", "__module__", "__init__", "__new__", "__eq__", "__ne__", "__hash__", "__repr__", "__str__", "__format__", "__lt__", "__le__", "__gt__", "__ge__", "__getattribute__", "__setattr__", "__delattr__", "__reduce__", "__reduce_ex__", "__sizeof__", "__dir__", "__init_subclass__", "__subclasshook__", "__weakref__", "__annotations__", "__slots__", "__name__", "__qualname__", "__mro__", "__bases__", "__subclasses__", "__call__", "__subclasscheck__", "__instancecheck__", "mro", "__dataclass_fields__", "__match_args__", "__abstractmethods__", "__orig_bases__", "__parameters__", "__class_getitem__", "__static_attributes__", "__firstlineno__", "__getstate__", "__type_params__"]
+    [
+        "__class__",
+        "__doc__",
+        "__dict__",
+        "__module__",
+        "__init__",
+        "__new__",
+        "__eq__",
+        "__ne__",
+        "__hash__",
+        "__repr__",
+        "__str__",
+        "__format__",
+        "__lt__",
+        "__le__",
+        "__gt__",
+        "__ge__",
+        "__getattribute__",
+        "__setattr__",
+        "__delattr__",
+        "__reduce__",
+        "__reduce_ex__",
+        "__sizeof__",
+        "__dir__",
+        "__init_subclass__",
+        "__subclasshook__",
+        "__weakref__",
+        "__annotations__",
+        "__slots__",
+        "__name__",
+        "__qualname__",
+        "__mro__",
+        "__bases__",
+        "__subclasses__",
+        "__call__",
+        "__subclasscheck__",
+        "__instancecheck__",
+        "mro",
+        "__dataclass_fields__",
+        "__match_args__",
+        "__abstractmethods__",
+        "__orig_bases__",
+        "__parameters__",
+        "__class_getitem__",
+        "__static_attributes__",
+        "__firstlineno__",
+        "__getstate__",
+        "__type_params__",
+    ]
 )
 HARMLESS = frozenset(
-    ["final", "typing.final", "runtime_checkable", "typing.runtime_checkable", "total_ordering", "functools.total_ordering", "deprecated", "typing_extensions.deprecated", "warnings.deprecated", "unique", "enum.unique", "typing.no_type_check"]
+    [
+        "final",
+        "typing.final",
+        "runtime_checkable",
+        "typing.runtime_checkable",
+        "total_ordering",
+        "functools.total_ordering",
+        "deprecated",
+        "typing_extensions.deprecated",
+        "warnings.deprecated",
+        "unique",
+        "enum.unique",
+        "typing.no_type_check",
+    ]
 )
 """Class decorators that leave members and constructor as they are."""
 _PROPERTIES = frozenset(["property", "cached_property", "functools.cached_property", "abc.abstractproperty"])
-_ENUM_GIVES = frozenset(["name", "value", "_name_", "_value_", "_value2member_map_", "__members__", "_missing_", "_generate_next_value_"])
+_ENUM_GIVES = frozenset(
+    ["name", "value", "_name_", "_value_", "_value2member_map_", "__members__", "_missing_", "_generate_next_value_"]
+)
 
 
 @dataclass
@@ -209,7 +279,11 @@ class Classes:
                 return "dataclass"
             return "harmless" if thing.name in HARMLESS else "unknown"
         if isinstance(thing, Function):
-            names = {dotted(d.func if isinstance(d, ast.Call) else d).rpartition(".")[2] for n in thing.nodes for d in n.decorator_list}
+            names = {
+                dotted(d.func if isinstance(d, ast.Call) else d).rpartition(".")[2]
+                for n in thing.nodes
+                for d in n.decorator_list
+            }
             if "dataclass_transform" in names:
                 return "dataclass"
         return "unknown"
@@ -298,7 +372,9 @@ class Classes:
         bound = how == "class" or (how == "plain" and instance)
         return Function(cls.module, f"{cls.qualname}.{name}", cls.file, nodes, cls, how, bound)
 
-    def _value(self, cls: Class, name: str, nodes: Sequence[tuple[ast.AST, FunctionNode | None]], view: View | None) -> Value:
+    def _value(
+        self, cls: Class, name: str, nodes: Sequence[tuple[ast.AST, FunctionNode | None]], view: View | None
+    ) -> Value:
         annotation = next((n.annotation for n, _ in nodes if isinstance(n, ast.AnnAssign)), None)
         values = tuple((v, method) for n, method in nodes for v in _values(n))
         what: Literal["constant", "attribute", "field", "member"] = "constant"
@@ -327,7 +403,11 @@ class Classes:
             for statement in one.node.body:
                 if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
                     continue
-                kind = dotted(statement.annotation.value if isinstance(statement.annotation, ast.Subscript) else statement.annotation)
+                kind = dotted(
+                    statement.annotation.value
+                    if isinstance(statement.annotation, ast.Subscript)
+                    else statement.annotation
+                )
                 last = kind.rpartition(".")[2]
                 if last == "KW_ONLY":
                     keyword_only = True
@@ -375,7 +455,10 @@ def how_decorated(node: FunctionNode) -> How:
         return "static"
     if "classmethod" in names or node.name in {"__init_subclass__", "__class_getitem__"}:
         return "class"
-    if any(name in _PROPERTIES or name.rpartition(".")[2] in {"cached_property", "setter", "getter", "deleter"} for name in names):
+    if any(
+        name in _PROPERTIES or name.rpartition(".")[2] in {"cached_property", "setter", "getter", "deleter"}
+        for name in names
+    ):
         return "property"
     return "plain"
 
@@ -408,7 +491,11 @@ def abstract(facts: Facts) -> list[str]:
     return sorted(
         name
         for name, sites in facts.sites.items()
-        if any(dotted(d).rpartition(".")[2] == "abstractmethod" for s in sites for d in getattr(s.node, "decorator_list", ()))
+        if any(
+            dotted(d).rpartition(".")[2] == "abstractmethod"
+            for s in sites
+            for d in getattr(s.node, "decorator_list", ())
+        )
     )
 
 
@@ -425,7 +512,9 @@ def slots(node: ast.ClassDef) -> tuple[str, ...] | None:
                 return None
     for decorator in node.decorator_list:
         if _flag(decorator, "slots", False):
-            return tuple(s.target.id for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name))
+            return tuple(
+                s.target.id for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+            )
     return None
 
 
@@ -440,7 +529,11 @@ def _attributes_set(function: FunctionNode, private: str) -> Iterator[tuple[str,
         node, statement = stack.pop()
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is(node.value, first):
             yield mangle(node.attr, private), statement
-        elif isinstance(node, ast.Call) and dotted(node.func) in {"setattr", "object.__setattr__"} and len(node.args) == 3:
+        elif (
+            isinstance(node, ast.Call)
+            and dotted(node.func) in {"setattr", "object.__setattr__"}
+            and len(node.args) == 3
+        ):
             name = node.args[1]
             if _is(node.args[0], first) and isinstance(name, ast.Constant) and isinstance(name.value, str):
                 yield name.value, statement
@@ -456,7 +549,12 @@ def _opens(function: FunctionNode) -> bool:
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and node.attr == "__dict__" and _is(node.value, first):
             return True
-        if isinstance(node, ast.Call) and dotted(node.func) in {"setattr", "object.__setattr__", "vars"} and node.args and _is(node.args[0], first):
+        if (
+            isinstance(node, ast.Call)
+            and dotted(node.func) in {"setattr", "object.__setattr__", "vars"}
+            and node.args
+            and _is(node.args[0], first)
+        ):
             name = node.args[1] if len(node.args) > 1 else None
             if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
                 return True

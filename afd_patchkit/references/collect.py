@@ -104,7 +104,9 @@ class _Collector:
             self._visit(node, env, use)
         return sorted(self.found, key=lambda r: (r.line, r.column))
 
-    def _push(self, nodes: Iterable[ast.AST | None], env: Env, use: Use = "read", excused: frozenset[str] | None = None) -> None:
+    def _push(
+        self, nodes: Iterable[ast.AST | None], env: Env, use: Use = "read", excused: frozenset[str] | None = None
+    ) -> None:
         around = self.excused if excused is None else excused
         self.stack += [(node, env, use, around) for node in nodes if node is not None]
 
@@ -166,7 +168,9 @@ class _Collector:
     def _try(self, node: Any, env: Env) -> None:
         """What a `try` catches the absence of is not missed."""
         types = [h.type if h.type is not None else ast.Name("Exception") for h in node.handlers]
-        caught = {dotted(n).rpartition(".")[2] for t in types for n in ast.walk(t) if isinstance(n, (ast.Name, ast.Attribute))}
+        caught = {
+            dotted(n).rpartition(".")[2] for t in types for n in ast.walk(t) if isinstance(n, (ast.Name, ast.Attribute))
+        }
         self._push(node.body, env, excused=self.excused | {"*"} if caught & _CATCH_ABSENCE else self.excused)
         self._push([*node.handlers, *node.orelse, *node.finalbody], env)
 
@@ -217,7 +221,9 @@ class _Collector:
                 self._add(base.of.reference, "set", base.of, node)
                 return
         if self._judged(node, call):
-            self._add(_attribute_key(base, name), use, thing, node, call, base, by_annotation=self._annotated(node.value, env))
+            self._add(
+                _attribute_key(base, name), use, thing, node, call, base, by_annotation=self._annotated(node.value, env)
+            )
 
     def _name(self, node: ast.Name, env: Env, use: Use, call: ast.Call | None) -> None:
         name = mangle(node.id, env.private)

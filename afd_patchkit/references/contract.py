@@ -20,9 +20,28 @@ from afd_patchkit.source.tokens import significant, tokens_in
 Data = Mapping[str, Any]
 
 _QUIET_DECORATORS = frozenset(
-    ["override", "final", "deprecated", "abstractmethod", "no_type_check", "overload", "runtime_checkable", "inference_mode", "no_grad", "cache", "lru_cache"]
+    [
+        "override",
+        "final",
+        "deprecated",
+        "abstractmethod",
+        "no_type_check",
+        "overload",
+        "runtime_checkable",
+        "inference_mode",
+        "no_grad",
+        "cache",
+        "lru_cache",
+    ]
 )
-_LITERALS = {ast.List: "list", ast.Dict: "dict", ast.Set: "set", ast.Tuple: "tuple", ast.ListComp: "list", ast.DictComp: "dict"}
+_LITERALS = {
+    ast.List: "list",
+    ast.Dict: "dict",
+    ast.Set: "set",
+    ast.Tuple: "tuple",
+    ast.ListComp: "list",
+    ast.DictComp: "dict",
+}
 
 
 @dataclass(frozen=True)
@@ -43,7 +62,9 @@ def contract(thing: Found | Several, classes: Classes) -> Contract:
     """The contract of a thing."""
     if isinstance(thing, Several):
         parts = [contract(t, classes) for t in thing.things]
-        return Contract({"kind": "branches", "parts": [dict(p.data) for p in parts]}, " or ".join(p.text for p in parts))
+        return Contract(
+            {"kind": "branches", "parts": [dict(p.data) for p in parts]}, " or ".join(p.text for p in parts)
+        )
     if isinstance(thing, Module):
         return Contract({"kind": "module"}, f"module {thing.name}")
     if isinstance(thing, Class):
@@ -97,18 +118,33 @@ def _function(function: Function) -> Contract:
     gives = _expression(function.file, node.returns)
     if gives:
         data["gives"] = _digest(gives)
-    marks = [d for d in node.decorator_list if dotted(d.func if isinstance(d, ast.Call) else d).rpartition(".")[2] not in _QUIET_DECORATORS]
+    marks = [
+        d
+        for d in node.decorator_list
+        if dotted(d.func if isinstance(d, ast.Call) else d).rpartition(".")[2] not in _QUIET_DECORATORS
+    ]
     if marks:
         data["decorators"] = [_digest(expression_text(function.file, d)) for d in marks]
     if function.how == "property":
-        data["accessors"] = sorted({dotted(d).rpartition(".")[2] for n in function.nodes for d in n.decorator_list} & {"setter", "deleter"})
+        data["accessors"] = sorted(
+            {dotted(d).rpartition(".")[2] for n in function.nodes for d in n.decorator_list} & {"setter", "deleter"}
+        )
     arguments = ", ".join(_plain(p, defaults.get(p.name)) for p in takes)
-    return Contract(data, f"{kind} {function.qualname}" + ("" if kind == "property" else f"({arguments})") + (f" -> {gives}" if gives else ""))
+    return Contract(
+        data,
+        f"{kind} {function.qualname}"
+        + ("" if kind == "property" else f"({arguments})")
+        + (f" -> {gives}" if gives else ""),
+    )
 
 
 def _written(parameter: CallParameter, default: str | None) -> str:
     """`name kind`, and the digest of its default."""
-    kind = parameter.kind if parameter.required or parameter.kind in {"*", "**"} else f"{parameter.kind} ={_digest(default or '')}"
+    kind = (
+        parameter.kind
+        if parameter.required or parameter.kind in {"*", "**"}
+        else f"{parameter.kind} ={_digest(default or '')}"
+    )
     return f"{parameter.name} {kind}"
 
 
@@ -199,7 +235,9 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
     moved = old.get("origin") != new.get("origin")
     if moved and old.get("body") != new.get("body"):
         found.append(f"it comes from {new.get('origin')}, was {old.get('origin')}")
-    if (old.get("gives") and new.get("gives") and old["gives"] != new["gives"]) or (old.get("holds") and new.get("holds") and old["holds"] != new["holds"]):
+    if (old.get("gives") and new.get("gives") and old["gives"] != new["gives"]) or (
+        old.get("holds") and new.get("holds") and old["holds"] != new["holds"]
+    ):
         found.append("its annotation" if "takes" not in new else "its return annotation")
     if old.get("decorators") != new.get("decorators"):
         found.append("its decorators")
@@ -208,7 +246,11 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
         if word == "call":
             found += _called(old.get("takes", ()), new.get("takes", ()), Shape.parse(rest))
         elif word == "read":
-            found += _passed_on(old.get("takes", ()), new.get("takes", ())) if "fields" not in new and "bases" not in new else []
+            found += (
+                _passed_on(old.get("takes", ()), new.get("takes", ()))
+                if "fields" not in new and "bases" not in new
+                else []
+            )
         elif word == "set" and old.get("accessors") != new.get("accessors"):
             found.append("its accessors")
         if word in {"base", "all"}:
@@ -240,7 +282,13 @@ def _called(old: Sequence[str], new: Sequence[str], shape: Shape) -> list[str]:
     given = set(there.values())
     olds = {p.name: d for p, d in before.items()}
     for parameter, default in after.items():
-        if parameter.name not in given and parameter.name in olds and default and olds[parameter.name] and default != olds[parameter.name]:
+        if (
+            parameter.name not in given
+            and parameter.name in olds
+            and default
+            and olds[parameter.name]
+            and default != olds[parameter.name]
+        ):
             found.append(f"the default of {parameter.name}")
     if shape.star or shape.double_star:
         found += _passed_on(old, new)
@@ -255,7 +303,9 @@ def _passed_on(old: Sequence[str], new: Sequence[str]) -> list[str]:
     known = {p.name for p in before}
     found += [f"new required parameter {p.name}" for p in now if p.name not in known and p.required]
     kept = [p for p in now if p.name in known]
-    if [p.name for p in before if p.name in names and p.kind in {"position", "any"}] != [p.name for p in kept if p.kind in {"position", "any"}]:
+    if [p.name for p in before if p.name in names and p.kind in {"position", "any"}] != [
+        p.name for p in kept if p.kind in {"position", "any"}
+    ]:
         found.append("the order of its parameters")
     kinds = {p.name: (p.kind, p.required) for p in before}
     found += [f"the kind of {p.name}" for p in kept if kinds[p.name][0] != p.kind and p.kind != "any"]

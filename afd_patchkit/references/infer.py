@@ -135,7 +135,11 @@ class Inference:
             for expression, method in thing.values:
                 if isinstance(expression, ast.Constant) and expression.value is None:
                     continue
-                env = self.env(method, Env(thing.module, thing.owner, {})) if method is not None else Env(thing.module, thing.owner, {})
+                env = (
+                    self.env(method, Env(thing.module, thing.owner, {}))
+                    if method is not None
+                    else Env(thing.module, thing.owner, {})
+                )
                 found.add(self.value(self.of(expression, env)))
         finally:
             self._depth -= 1
@@ -258,7 +262,9 @@ class Inference:
         if known is not None:
             return known
         names: dict[str, Thing] = {}
-        env = self._envs[id(function)] = Env(around.module, around.owner, names, around if around.names or around.parent else None)
+        env = self._envs[id(function)] = Env(
+            around.module, around.owner, names, around if around.names or around.parent else None
+        )
         a = function.args
         arguments = [*a.posonlyargs, *a.args, *a.kwonlyargs]
         first = arguments[0] if a.posonlyargs or a.args else None

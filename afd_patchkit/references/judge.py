@@ -89,7 +89,11 @@ def _judge_one(world: World, leaning: Leaning, places: Places, out: Judgement) -
 
 def _missing_import(statement: str, thing: Missing, at: Position | None, world: World) -> Finding:
     ours = world.trees.is_ours(thing.where)
-    what = f"has no module {thing.name}" if statement.startswith("import ") or "." in thing.name else f"has no `{thing.name}`"
+    what = (
+        f"has no module {thing.name}"
+        if statement.startswith("import ") or "." in thing.name
+        else f"has no `{thing.name}`"
+    )
     return finding(
         "PK330",
         f"`{statement}`: {thing.where} {what}",
@@ -129,7 +133,9 @@ def _misfit(leaning: Leaning, why: str, places: Places, world: World) -> Finding
         delta=delta,
         manifest=at,
         details=(f"{reached}: {made.text}",) if made is not None else (),
-        help="Change the call to the signature." if leaning.ours else "Give the parameter a default, or change the call by a delta.",
+        help="Change the call to the signature."
+        if leaning.ours
+        else "Give the parameter a default, or change the call by a delta.",
     )
 
 

@@ -31,7 +31,9 @@ def unfit_callers(world: World, places: Places) -> Iterator[Finding]:
             continue
         bases = [c for c in world.classes.view(cls).plain[1:] if not world.trees.is_ours(c.module)]
         ours = world.classes.member(cls, name, instance=True)
-        theirs = next((m for c in bases if isinstance(m := world.classes.member(c, name, instance=True), Function)), None)
+        theirs = next(
+            (m for c in bases if isinstance(m := world.classes.member(c, name, instance=True), Function)), None
+        )
         if not isinstance(ours, Function) or theirs is None or ours.owner != cls:
             continue
         takes, took = parameters(replace(ours, bound=True)), parameters(replace(theirs, bound=True))

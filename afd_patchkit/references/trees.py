@@ -31,7 +31,19 @@ DEPTH = 24
 """How many re-exports are followed; a circle of imports ends here."""
 
 MODULE_ATTRIBUTES = frozenset(
-    ["__name__", "__file__", "__doc__", "__spec__", "__package__", "__loader__", "__path__", "__cached__", "__builtins__", "__annotations__", "__dict__"]
+    [
+        "__name__",
+        "__file__",
+        "__doc__",
+        "__spec__",
+        "__package__",
+        "__loader__",
+        "__path__",
+        "__cached__",
+        "__builtins__",
+        "__annotations__",
+        "__dict__",
+    ]
 )
 
 
@@ -201,7 +213,9 @@ class Trees:
             return self._assigned(site.node, file, module, name, depth)
         return UNKNOWN
 
-    def _assigned(self, node: ast.Assign | ast.AnnAssign, file: SourceFile, module: str, name: str, depth: int) -> Thing:
+    def _assigned(
+        self, node: ast.Assign | ast.AnnAssign, file: SourceFile, module: str, name: str, depth: int
+    ) -> Thing:
         """`A = B` means what `B` means where that is a definition; else it is a value."""
         if isinstance(node, ast.Assign) and (chain := dotted(node.value)):
             target = self.chain(module, chain, depth=depth - 1)

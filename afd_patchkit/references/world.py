@@ -124,7 +124,10 @@ class World:
             if text.writes(node) or (isinstance(node, ast.Name) and node.id in rebound):
                 return True
             func = node.func if isinstance(node, ast.Call) else None
-            return isinstance(func, (ast.Name, ast.Attribute)) and (func.id if isinstance(func, ast.Name) else func.attr) in self.catalogue.names
+            return (
+                isinstance(func, (ast.Name, ast.Attribute))
+                and (func.id if isinstance(func, ast.Name) else func.attr) in self.catalogue.names
+            )
 
         for reference in collect(text.file, self.inference, wanted):
             piece = text.piece_at(text.file.offset(reference.line, reference.column))
@@ -148,7 +151,9 @@ class World:
         node = reference.node
         if not isinstance(node, ast.Name) or not home or piece.kind == "backport" or ":" not in reference.key:
             return reference
-        if any(bound == node.id for _, _, bound in self.text.imports) or self.trees.is_ours(reference.key.partition(":")[0]):
+        if any(bound == node.id for _, _, bound in self.text.imports) or self.trees.is_ours(
+            reference.key.partition(":")[0]
+        ):
             return reference
         thing = self.trees.name(home, node.id) if self.trees.has(home) else UNKNOWN
         return reference if isinstance(thing, Missing) or thing == UNKNOWN else reference.to(f"{home}:{node.id}", thing)
@@ -156,7 +161,12 @@ class World:
     def imports(self) -> Iterator[tuple[str, str | None, str, Thing]]:
         """What the imports of the module's manifest and parts lead to: module, attribute, bound name, thing."""
         for name, attribute, bound in self.text.imports:
-            yield name, attribute, bound, self.trees.module(name) if attribute is None else self.trees.name(name, attribute)
+            yield (
+                name,
+                attribute,
+                bound,
+                self.trees.module(name) if attribute is None else self.trees.name(name, attribute),
+            )
 
     # ---- meaning ----------------------------------------------------------------------------------------------
 
@@ -194,8 +204,7 @@ class World:
             receiver.of in self.classes.view(cls).order[1:] and name in self.classes.names(cls)
             for file in self.trees.own.values()
             for node in file.tree.body
-            if isinstance(node, ast.ClassDef)
-            and isinstance(cls := self.trees.name(file.module, node.name), Class)
+            if isinstance(node, ast.ClassDef) and isinstance(cls := self.trees.name(file.module, node.name), Class)
         )
 
     def _to_be_extended(self, cls: Class) -> bool:
@@ -243,4 +252,3 @@ def _stored(text: OwnText) -> frozenset[str]:
 def _bytes(cls: Class) -> tuple[int, int]:
     span = cls.file.node_span(cls.node)
     return span.start, span.end
-

@@ -53,7 +53,11 @@ def change(name: str, old: str | None, new: str | None, before: str, after: str,
     """
     note = "new" if old is None else "gone" if new is None else ""
     lines = unified(
-        old or "", new or "", before if old is not None else "/dev/null", after if new is not None else "/dev/null", context=context
+        old or "",
+        new or "",
+        before if old is not None else "/dev/null",
+        after if new is not None else "/dev/null",
+        context=context,
     )
     return Change(name, tuple(lines), note)
 
@@ -133,7 +137,9 @@ def render_diff_markdown(changes: Sequence[Change], old: str, new: str, *, limit
         used += _size(block) + 2
         parts.append(block)
     if dropped:
-        parts.append(f"> **Cut to fit GitHub's limit:** {plural(dropped, 'diff')} left out. `afd-patchkit diff` prints all.")
+        parts.append(
+            f"> **Cut to fit GitHub's limit:** {plural(dropped, 'diff')} left out. `afd-patchkit diff` prints all."
+        )
     return "\n\n".join(parts) + "\n"
 
 

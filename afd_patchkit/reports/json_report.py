@@ -35,7 +35,16 @@ def report_data(report: Report, context: Context) -> dict[str, Any]:
         "shortcut": report.shortcut,
         "summary": {**counts(findings), "modules": len(report.modules)},
         "findings": [finding_data(f) for f in findings],
-        "modules": [{"module": m.module, "status": m.status, **asdict(m.counts), "retired": list(m.retired), "share": m.counts.share} for m in report.modules],
+        "modules": [
+            {
+                "module": m.module,
+                "status": m.status,
+                **asdict(m.counts),
+                "retired": list(m.retired),
+                "share": m.counts.share,
+            }
+            for m in report.modules
+        ],
         "pins": [asdict(p) for p in report.pins],
         "written": list(report.written),
         "removed": list(report.removed),

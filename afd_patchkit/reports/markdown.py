@@ -25,7 +25,14 @@ def render_markdown(report: Report, context: Context) -> str:
     blocks = [f"## afd-patchkit {context.command}: {summary(findings)}"]
     if report.modules:
         rows = [
-            (code(m.module), m.status, str(m.counts.entries), str(m.counts.deltas), str(m.counts.files), human_share(m.counts.share))
+            (
+                code(m.module),
+                m.status,
+                str(m.counts.entries),
+                str(m.counts.deltas),
+                str(m.counts.files),
+                human_share(m.counts.share),
+            )
             for m in report.modules
         ]
         blocks.append(

@@ -40,7 +40,11 @@ def level(upstream: str | None, generated: str | None) -> str | None:
     if len(after) > len(before):
         return "\n".join(after[len(before) :] + line if line.strip() else line for line in upstream.split("\n"))
     extra = len(before) - len(after)
-    return "\n".join(line[extra:] if line[:extra].isspace() else line for line in upstream.split("\n")) if extra else upstream
+    return (
+        "\n".join(line[extra:] if line[:extra].isspace() else line for line in upstream.split("\n"))
+        if extra
+        else upstream
+    )
 
 
 def _indent(text: str) -> str:

@@ -47,15 +47,13 @@ def check_files(project: Project, lock: Lock, *, complete: bool = False) -> list
         if need_modules:
             found += _check(project, module_path(project, name), entry["sha256"], "module", outline_path(project, name))
     if need_modules and expected:
-        found += [
-            _missing(project, path)
-            for path in package_inits(project, expected)
-            if not path.is_file()
-        ]
+        found += [_missing(project, path) for path in package_inits(project, expected) if not path.is_file()]
     known = {module_path(project, name) for name in expected} | set(package_inits(project, expected))
     found += [_leftover(project, p) for p in generated_files(package, ".py") if p not in known]
     outlines = {outline_path(project, name) for name in expected}
-    found += [_leftover(project, p) for p in generated_files(project.generated / "outlines", ".outline") if p not in outlines]
+    found += [
+        _leftover(project, p) for p in generated_files(project.generated / "outlines", ".outline") if p not in outlines
+    ]
     return found
 
 

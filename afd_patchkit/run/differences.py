@@ -34,7 +34,9 @@ def differences(
     shown = project.shown(project.lock)
     if lock is None:
         return [
-            finding("PK106", "there is no lock", generated=Position(shown), help="Run `afd-patchkit regen` and commit it.")
+            finding(
+                "PK106", "there is no lock", generated=Position(shown), help="Run `afd-patchkit regen` and commit it."
+            )
         ]
     found = check_files(project, lock)
     if lock.get("tool") != new["tool"] or lock.get("engine") != new["engine"]:
@@ -70,17 +72,26 @@ def differences(
     if (differing or stale) and not covered and not failed and not modules:
         what = f"pins {', '.join(sorted(differing))} differ" if differing else f"{', '.join(stale)} changed"
         found.append(
-            finding("PK108", f"the lock is out of date: {what}", generated=Position(shown), help="Run `afd-patchkit regen`.")
+            finding(
+                "PK108", f"the lock is out of date: {what}", generated=Position(shown), help="Run `afd-patchkit regen`."
+            )
         )
     return found
 
 
 def _stale(
-    project: Project, result: ModuleResult, before: Mapping[str, Any] | None, after: Mapping[str, Any], stale: Sequence[str]
+    project: Project,
+    result: ModuleResult,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any],
+    stale: Sequence[str],
 ) -> Finding:
     if before is None:
         return finding(
-            "PK101", f"{result.module} is not in the lock", manifest=Position(result.manifest), help="Run `afd-patchkit regen`."
+            "PK101",
+            f"{result.module} is not in the lock",
+            manifest=Position(result.manifest),
+            help="Run `afd-patchkit regen`.",
         )
     old, new = before.get("entries", {}), after.get("entries", {})
     details = [f"entry {name}: new" for name in sorted(set(new) - set(old))]

@@ -56,7 +56,11 @@ class Generated:
     opener: Opener
 
     def report(
-        self, findings: Sequence[Finding], status: Mapping[str, str], written: Sequence[str] = (), removed: Sequence[str] = ()
+        self,
+        findings: Sequence[Finding],
+        status: Mapping[str, str],
+        written: Sequence[str] = (),
+        removed: Sequence[str] = (),
     ) -> Report:
         """The report of the run, with each finding once.
 
@@ -104,10 +108,16 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
 def checked(made: Generated, more: Sequence[Finding] = ()) -> Report:
     """What is to be said of a run, and what it would change; nothing is written."""
     project, lock = made.project, made.lock
-    findings = [*made.findings, *more, *differences(project, lock, made.new, made.inputs, made.results, made.options.modules)]
+    findings = [
+        *made.findings,
+        *more,
+        *differences(project, lock, made.new, made.inputs, made.results, made.options.modules),
+    ]
     edited = {f.generated.file for f in findings if f.generated is not None}
     paths = {r.module: project.shown(module_path(project, r.module)) for r in made.results}
-    return made.report(findings, {r.module: status_of(lock, r, touched=paths[r.module] in edited) for r in made.results})
+    return made.report(
+        findings, {r.module: status_of(lock, r, touched=paths[r.module] in edited) for r in made.results}
+    )
 
 
 def written(made: Generated, more: Sequence[Finding] = ()) -> Report:
@@ -162,7 +172,9 @@ def _chosen(manifests: Sequence[Manifest], modules: Sequence[str]) -> list[Manif
         ]  # fmt: skip
         if not found:
             raise ManifestError(
-                finding("PK092", f"no module is named {wanted}", help=f"Modules: {', '.join(m.module for m in manifests)}.")
+                finding(
+                    "PK092", f"no module is named {wanted}", help=f"Modules: {', '.join(m.module for m in manifests)}."
+                )
             )
         chosen += [m for m in found if m not in chosen]
     return chosen

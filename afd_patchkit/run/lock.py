@@ -45,7 +45,11 @@ def load(path: Path, shown: str) -> Lock | None:
     except ValueError as error:
         line = getattr(error, "lineno", 0)
         raise _broken(shown, "it is not JSON (a merge conflict?)", line) from error
-    if not isinstance(lock, dict) or not isinstance(lock.get("modules"), dict) or not isinstance(lock.get("pins"), dict):
+    if (
+        not isinstance(lock, dict)
+        or not isinstance(lock.get("modules"), dict)
+        or not isinstance(lock.get("pins"), dict)
+    ):
         raise _broken(shown, "it is not a lock")
     if lock.get("schema") != SCHEMA:
         raise _broken(shown, f"its schema is {lock.get('schema')!r}, this tool writes {SCHEMA}")

@@ -49,7 +49,9 @@ def generate_modules(
     results: list[ModuleResult] = []
     gc.freeze()  # modules and models of the tool itself
     try:
-        for result in _results(project, workspace, manifests, opener, min(count, len(manifests) or 1), full=options.full):
+        for result in _results(
+            project, workspace, manifests, opener, min(count, len(manifests) or 1), full=options.full
+        ):
             results.append(result)
             # What a module leaves behind (parsed files) lives until the end of the run. Scanning it again in every
             # collection would make the cost per entry grow with their number.

@@ -25,9 +25,11 @@ def overridden(pins: Pins, overrides: Mapping[str, str]) -> tuple[Pins, dict[str
     changed = dict(pins.pins)
     moved: dict[str, str] = {}
     for name, version in overrides.items():
-        found = [n for n, p in pins.pins.items() if n == name and p.role == "target"] or [
-            n for n, p in pins.pins.items() if p.distribution == name and p.role == "target"
-        ] or [n for n in pins.pins if n == name]
+        found = (
+            [n for n, p in pins.pins.items() if n == name and p.role == "target"]
+            or [n for n, p in pins.pins.items() if p.distribution == name and p.role == "target"]
+            or [n for n in pins.pins if n == name]
+        )
         if not found:
             raise _unknown(pins, name)
         pin = pins.pins[found[0]]

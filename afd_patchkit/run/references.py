@@ -30,7 +30,9 @@ def judged_packages(workspace: Workspace, manifests: Iterable[Manifest], sources
     Others are not judged, so that a lock says the same wherever it is made.
     """
     pins = workspace.pins.pins
-    used = {pin for m in manifests for e, _ in m.all_entries() if e.kind != "owned" and (pin := e.pin or m.pin) is not None}
+    used = {
+        pin for m in manifests for e, _ in m.all_entries() if e.kind != "owned" and (pin := e.pin or m.pin) is not None
+    }
     named = {source.partition("@")[0] for source in sources}
     distributions = {pins[name].distribution for name in used | named if name in pins}
     targets = {

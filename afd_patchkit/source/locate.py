@@ -178,9 +178,7 @@ def find_symbol(file: SourceFile, qualname: str, *, branch: int | str | None = N
 def _candidates(file: SourceFile, qualname: str) -> list[Definition]:
     path = qualname.split(".")
     wanted = path[-1]
-    return [
-        d for d in _index(file).get(wanted, ()) if [c.name for c in d.classes] == path[:-1]
-    ]
+    return [d for d in _index(file).get(wanted, ()) if [c.name for c in d.classes] == path[:-1]]
 
 
 def _index(file: SourceFile) -> dict[str, list[Definition]]:
@@ -226,7 +224,8 @@ def _is_overload(node: Node) -> bool:
 
 def _is_accessor(node: Node, name: str) -> bool:
     return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
-        dotted(d.func if isinstance(d, ast.Call) else d) in {f"{name}.{a}" for a in _ACCESSORS} for d in node.decorator_list
+        dotted(d.func if isinstance(d, ast.Call) else d) in {f"{name}.{a}" for a in _ACCESSORS}
+        for d in node.decorator_list
     )
 
 

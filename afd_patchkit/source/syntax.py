@@ -161,7 +161,14 @@ def same_code(one: str, other: str) -> bool:
 
 def _parsed(text: str) -> ast.AST | None:
     plain = textwrap.dedent(text).strip()
-    for before, behind in (("", ""), ("(\n", "\n)"), ("", " pass"), ("try: pass\n", " pass"), ("if x: pass\n", " pass"), ("match x:\n ", " pass")):
+    for before, behind in (
+        ("", ""),
+        ("(\n", "\n)"),
+        ("", " pass"),
+        ("try: pass\n", " pass"),
+        ("if x: pass\n", " pass"),
+        ("match x:\n ", " pass"),
+    ):
         try:
             return ast.parse(f"{before}{plain}{behind}")
         except (SyntaxError, ValueError):

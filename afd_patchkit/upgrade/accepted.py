@@ -62,7 +62,9 @@ class _File(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     schema_: Literal[1] = Field(alias="schema")
-    accepted: tuple[Annotated[Acceptance, BeforeValidator(lambda row: {"delta": "", **row} if isinstance(row, dict) else row)], ...]
+    accepted: tuple[
+        Annotated[Acceptance, BeforeValidator(lambda row: {"delta": "", **row} if isinstance(row, dict) else row)], ...
+    ]
 
 
 def path_of(project: Project) -> Path:
@@ -251,5 +253,11 @@ def made(result: UpgradeResult, entry: EntryResult, delta: str, why: str, who: s
 def _cannot(entry: EntryResult, delta: str, why: str) -> ManifestError:
     name = f"{entry.ref}/{delta}" if delta else entry.ref
     return ManifestError(
-        finding("PK094", f"{name} cannot be accepted: {why}", entry=entry.ref, delta=delta or None, help=entry.must_do or None)
+        finding(
+            "PK094",
+            f"{name} cannot be accepted: {why}",
+            entry=entry.ref,
+            delta=delta or None,
+            help=entry.must_do or None,
+        )
     )

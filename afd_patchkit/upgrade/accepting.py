@@ -88,6 +88,10 @@ def _last(project: Project, options: SourceOptions) -> dict[str, str]:
     found = options.store.document("upgrades", last_run(project))
     if found is None or not isinstance(found.get("overrides"), dict):
         raise ManifestError(
-            finding("PK096", "accept what? No upgrade of this project was run yet", help="Run it first, or name the release.")
+            finding(
+                "PK096",
+                "accept what? No upgrade of this project was run yet",
+                help="Run it first, or name the release.",
+            )
         )
     return {str(k): str(v) for k, v in found["overrides"].items()}

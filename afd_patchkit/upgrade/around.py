@@ -61,7 +61,9 @@ def _exits(pair: Pair, symbol: Symbol, nodes: Sequence[ast.stmt], anchors: Seque
     if exits and pair.base is not None and pair.base.applied is not None:
         old = pair.base.symbol
         places = [e.touched or e.span for e in pair.old_edits()]
-        before = [n for n in statements_of(old) if isinstance(n, _EXITS) and any(_skips(old, n, place) for place in places)]
+        before = [
+            n for n in statements_of(old) if isinstance(n, _EXITS) and any(_skips(old, n, place) for place in places)
+        ]
         now = [n for n in statements_of(symbol) if isinstance(n, _EXITS) and any(_skips(symbol, n, a) for a in anchors)]
         if len(now) <= len(before):
             return  # one that was there has changed
@@ -85,7 +87,11 @@ def _skips(symbol: Symbol, node: ast.stmt, anchor: Span) -> bool:
         loop = loop_around(symbol, span.start)
         return loop is not None and loop.contains(anchor)
     theirs = {id(stmt): block.name for stmt, block in path(symbol, span.start)}
-    return all(theirs.get(id(stmt), block.name) == block.name for stmt, block in path(symbol, anchor.start) if isinstance(stmt, (ast.If, ast.Match)))
+    return all(
+        theirs.get(id(stmt), block.name) == block.name
+        for stmt, block in path(symbol, anchor.start)
+        if isinstance(stmt, (ast.If, ast.Match))
+    )
 
 
 def _function(symbol: Symbol, span: Span) -> Span | None:
@@ -109,7 +115,12 @@ def chains(node: ast.AST, *, stored: bool) -> set[str]:
             writes = isinstance(inner.ctx, (ast.Store, ast.Del))
             if writes == stored and (chain := dotted(inner)):
                 found.add(chain)
-        elif (stored and isinstance(inner, ast.Subscript) and isinstance(inner.ctx, (ast.Store, ast.Del)) and (chain := dotted(inner.value))) or (isinstance(inner, ast.AugAssign) and (chain := dotted(inner.target))):
+        elif (
+            stored
+            and isinstance(inner, ast.Subscript)
+            and isinstance(inner.ctx, (ast.Store, ast.Del))
+            and (chain := dotted(inner.value))
+        ) or (isinstance(inner, ast.AugAssign) and (chain := dotted(inner.target))):
             found.add(chain)
         elif stored and (name := binding(inner)) is not None:
             found.add(name[0])
@@ -119,7 +130,21 @@ def chains(node: ast.AST, *, stored: bool) -> set[str]:
 def _own(node: ast.stmt) -> ast.Module:
     """A statement without its blocks, as something to walk."""
     parts = [c for c in ast.iter_child_nodes(node) if not isinstance(c, (ast.stmt, ast.ExceptHandler, ast.match_case))]
-    if not isinstance(node, (*FUNCTION, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)):
+    if not isinstance(
+        node,
+        (
+            *FUNCTION,
+            ast.ClassDef,
+            ast.If,
+            ast.For,
+            ast.AsyncFor,
+            ast.While,
+            ast.With,
+            ast.AsyncWith,
+            ast.Try,
+            ast.Match,
+        ),
+    ):
         parts = [node]
     return ast.Module(parts, [])  # type: ignore[arg-type]
 
@@ -136,7 +161,11 @@ def _readers(
     sets = {c for tree in ours for c in chains(tree, stored=True)}
     start = min((a.start for a in anchors), default=0)
     loop = loop_around(symbol, start)
-    below = [n for n in nodes if own_part(symbol.file, n).start >= start or (loop is not None and loop.contains(symbol.file.node_span(n)))]
+    below = [
+        n
+        for n in nodes
+        if own_part(symbol.file, n).start >= start or (loop is not None and loop.contains(symbol.file.node_span(n)))
+    ]
     found = [(n, names) for n in below if (names := _meets(chains(_own(n), stored=False), sets))]
     if found:
         names = sorted({name for _, names in found for name in names})
@@ -153,8 +182,14 @@ def _writers(
     reads = {c for tree in ours for c in chains(tree, stored=False) if "." in c}
     end = max((a.end for a in anchors), default=0)
     loop = loop_around(symbol, min((a.start for a in anchors), default=0))
-    above = [n for n in nodes if own_part(symbol.file, n).start < end or (loop is not None and loop.contains(symbol.file.node_span(n)))]
-    found = [(n, names) for n in above if (names := _meets(reads, {c for c in chains(_own(n), stored=True) if "." in c}))]
+    above = [
+        n
+        for n in nodes
+        if own_part(symbol.file, n).start < end or (loop is not None and loop.contains(symbol.file.node_span(n)))
+    ]
+    found = [
+        (n, names) for n in above if (names := _meets(reads, {c for c in chains(_own(n), stored=True) if "." in c}))
+    ]
     if found:
         names = sorted({name for _, names in found for name in names})
         yield _say(

@@ -71,7 +71,12 @@ def _places(count: int) -> str:
 
 
 def _edit(
-    pair: Pair, before: Mapping[str, Any], after: Mapping[str, Any], edit: Edit, here: Surroundings, there: Surroundings | None
+    pair: Pair,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    edit: Edit,
+    here: Surroundings,
+    there: Surroundings | None,
 ) -> Iterator[Finding]:
     file = pair.new.symbol.file
     old_file = pair.base.symbol.file if pair.base is not None else None
@@ -84,7 +89,8 @@ def _edit(
         if there is None or old_file is None or len(old) != len(now):
             return False
         return all(
-            a is not None and b is not None and same_code(old_file.slice(a), file.slice(b)) for a, b in zip(old, now, strict=True)
+            a is not None and b is not None and same_code(old_file.slice(a), file.slice(b))
+            for a, b in zip(old, now, strict=True)
         )
 
     at = here.touched.start
@@ -119,7 +125,10 @@ def _edit(
             details=_headers(before, after, pair, here, there),
             help="The delta applies, but may not mean the same any more: read the new header.",
         )
-    for side, now, old in (("before", here.before, there.before if there else None), ("after", here.after, there.after if there else None)):
+    for side, now, old in (
+        ("before", here.before, there.before if there else None),
+        ("after", here.after, there.after if there else None),
+    ):
         if before[side] != after[side] and not alike([old], [now]):
             yield pair.say(
                 "PK512",
@@ -133,7 +142,11 @@ def _edit(
             "PK513",
             "upstream changed how a name gets its value that the delta reads",
             at=at,
-            details=[f"now: {file.line_of(s.start)}: {first_text(file, s)}" for s, d in zip(here.bindings, after["bindings"], strict=True) if d not in before["bindings"]],
+            details=[
+                f"now: {file.line_of(s.start)}: {first_text(file, s)}"
+                for s, d in zip(here.bindings, after["bindings"], strict=True)
+                if d not in before["bindings"]
+            ],
             help="Does the name still hold what the delta expects?",
         )
     if edit.does.call and pair.delta.call is not None:
@@ -153,7 +166,9 @@ def _headers(
         gone = [s for s, d in zip(there.headers, before["headers"], strict=True) if d not in after["headers"]]
         out += [f"was: {first_text(pair.base.symbol.file, s)}" for s in gone]
     out += [
-        f"now: {first_text(file, s)}" for s, d in zip(here.headers, after["headers"], strict=True) if d not in before["headers"]
+        f"now: {first_text(file, s)}"
+        for s, d in zip(here.headers, after["headers"], strict=True)
+        if d not in before["headers"]
     ]
     return out or [f"it stood in {len(before['headers'])} blocks, now in {len(after['headers'])}"]
 
@@ -247,7 +262,9 @@ def _replaces_exit(symbol: Symbol, edit: Edit, kind: type[ast.AST]) -> bool:
 def _early_exit(pair: Pair) -> Iterator[Finding]:
     for node, edit in early_exits(pair.new):
         within = loop_around(pair.new.symbol, edit.span.start) if isinstance(node, (ast.Break, ast.Continue)) else None
-        later = [s for s in added_statements(pair) if s.start >= edit.span.end and (within is None or within.contains(s))]
+        later = [
+            s for s in added_statements(pair) if s.start >= edit.span.end and (within is None or within.contains(s))
+        ]
         if later:
             file = pair.new.symbol.file
             word = type(node).__name__.lower()
@@ -311,7 +328,9 @@ def _bound_count(roots: Sequence[ast.stmt]) -> Counter[str]:
             if isinstance(node, _BINDING):
                 counts.update(names_bound([node]))
             elif isinstance(node, ast.stmt):
-                counts.update(names_bound(c for c in ast.iter_child_nodes(node) if not isinstance(c, (ast.stmt, *_CLAUSES))))
+                counts.update(
+                    names_bound(c for c in ast.iter_child_nodes(node) if not isinstance(c, (ast.stmt, *_CLAUSES)))
+                )
     return counts
 
 
@@ -348,7 +367,10 @@ def between(pairs: Sequence[Pair], old_symbol: Symbol | None) -> dict[str, list[
                         delta=pair.delta.name,
                         manifest=pair.delta.where,
                         upstream=Position(symbol.file.path, numbers[0]),
-                        details=tuple(f"{symbol.file.path}:{n}: {texts[g - 1].strip()}" for n, g in zip(numbers, gained, strict=True)),
+                        details=tuple(
+                            f"{symbol.file.path}:{n}: {texts[g - 1].strip()}"
+                            for n, g in zip(numbers, gained, strict=True)
+                        ),
                         help="It now stands between the two: read both deltas with it.",
                     )
                 )

@@ -292,12 +292,16 @@ def _owned(subject: Subject) -> EntryResult:
         base_digest=base_digest(subject),
     )  # fmt: skip
     if subject.gates and subject.new.error is None:
-        result = replace(result, status="conflict", reasons=subject.gates, upstream_changed="what our code calls or imports")
+        result = replace(
+            result, status="conflict", reasons=subject.gates, upstream_changed="what our code calls or imports"
+        )
         return replace(result, must_do="mend the code", new_digest=sha256(subject.version.encode())[:16])
     if subject.new.error is not None:
         gone = any(f.code in ("PK205", "PK405") for f in subject.new.error.findings)
         status: Status = "missing" if gone else "conflict"
-        result = replace(result, status=status, reasons=subject.new.error.findings, upstream_changed="a watched symbol is gone")
+        result = replace(
+            result, status=status, reasons=subject.new.error.findings, upstream_changed="a watched symbol is gone"
+        )
         return replace(result, must_do="correct `watch`, and read what replaced the symbol")
     assert subject.new.generated is not None
     now = subject.new.generated.watched
@@ -309,7 +313,9 @@ def _owned(subject: Subject) -> EntryResult:
         moved = sha256((moved + "".join(f"{f.message}{f.details}" for f in subject.leanings)).encode())[:16]
     if not changed or not before:
         if subject.leanings:
-            result = replace(result, status="review", reasons=subject.leanings, upstream_changed="what our code relies on")
+            result = replace(
+                result, status="review", reasons=subject.leanings, upstream_changed="what our code relies on"
+            )
             return replace(result, must_do="read what changed there, then mend or accept", new_digest=moved)
         return replace(result, must_do="nothing", new_digest=moved)
     reasons = tuple(

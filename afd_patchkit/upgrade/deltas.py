@@ -201,7 +201,9 @@ class _Judge:
             else:
                 reasons.append(
                     replace(
-                        self.pair.say("PK521", f"the delta does not apply any more: {item.message}", details=item.details),
+                        self.pair.say(
+                            "PK521", f"the delta does not apply any more: {item.message}", details=item.details
+                        ),
                         upstream=item.upstream or self.change.new.position,
                         help=item.help,
                     )
@@ -233,7 +235,9 @@ class _Judge:
 
     def _upstream_has(self) -> Finding:
         return self.pair.say(
-            "PK522", "upstream has what this delta does", help="Read upstream's text, then delete the delta from the manifest."
+            "PK522",
+            "upstream has what this delta does",
+            help="Read upstream's text, then delete the delta from the manifest.",
         )
 
     def _upstream_has_part(self) -> Finding:

@@ -147,7 +147,9 @@ def _contracts(base: Leanings | None, ref: str) -> dict[str, Any]:
     return out
 
 
-def changed_contracts(here: Leanings, base: Leanings | None, locked: Mapping[str, Any], ref: str) -> tuple[Finding, ...]:
+def changed_contracts(
+    here: Leanings, base: Leanings | None, locked: Mapping[str, Any], ref: str
+) -> tuple[Finding, ...]:
     """Reviews: what an entry's own code relies on has another contract now.
 
     Args:
@@ -162,7 +164,11 @@ def changed_contracts(here: Leanings, base: Leanings | None, locked: Mapping[str
         reference = one.leaning.reference
         old = known.get(reference.key)
         made = one.world.contract(reference.thing)
-        if old is None or made is None or not (one.works and one.leaning.ours and one.world.follows_upstream(reference.thing)):
+        if (
+            old is None
+            or made is None
+            or not (one.works and one.leaning.ours and one.world.follows_upstream(reference.thing))
+        ):
             continue
         words = changes(old["contract"], made.data, [reference.used])
         if not words:
@@ -180,7 +186,10 @@ def changed_contracts(here: Leanings, base: Leanings | None, locked: Mapping[str
             entry=ref,
             delta=delta,
             manifest=at,
-            details=(f"was: {old.get('text', 'see the old release; the lock has its digest only')}", f"now: {made.text}"),
+            details=(
+                f"was: {old.get('text', 'see the old release; the lock has its digest only')}",
+                f"now: {made.text}",
+            ),
             help="Does our code still mean what it says? Then accept; else change it.",
         )
     return tuple(said.values())

@@ -37,7 +37,20 @@ def merge(ours: str, base: str, theirs: str) -> Merged:
     with tempfile.TemporaryDirectory(prefix="afd-patchkit-") as folder:
         for name, text in (("generated", ours), ("base", base), ("new", theirs)):
             (Path(folder) / name).write_bytes(text.encode())
-        arguments = ["merge-file", "-p", "--diff3", "-L", "generated", "-L", "base", "-L", "new", "generated", "base", "new"]
+        arguments = [
+            "merge-file",
+            "-p",
+            "--diff3",
+            "-L",
+            "generated",
+            "-L",
+            "base",
+            "-L",
+            "new",
+            "generated",
+            "base",
+            "new",
+        ]
         try:
             done = run_git(arguments, folder, more={"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull})
         except GitError as error:
@@ -49,7 +62,9 @@ def merge(ours: str, base: str, theirs: str) -> Merged:
 
 def _failed(message: str) -> UpstreamError:
     return UpstreamError(
-        finding("PK506", message, help="Upgrades compare two methods; the second one needs git 2.20 or later on the path.")
+        finding(
+            "PK506", message, help="Upgrades compare two methods; the second one needs git 2.20 or later on the path."
+        )
     )
 
 

@@ -70,7 +70,9 @@ class Release:
 
     def named(self, name: str) -> Iterator[Symbol]:
         """Every symbol with this last name."""
-        shape = re.compile(rb"(?m)^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+%s\b|^%s[ \t]*[=:]" % ((name.encode(),) * 2))
+        shape = re.compile(
+            rb"(?m)^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+%s\b|^%s[ \t]*[=:]" % ((name.encode(),) * 2)
+        )
         for path, data in self.files():
             if name.encode() in data and shape.search(data):
                 file = self.source(path)

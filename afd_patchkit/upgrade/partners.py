@@ -45,7 +45,11 @@ def drifted_partners(entries: Sequence[EntryResult], manifests: Sequence[Manifes
             out.append(result)
             continue
         names = ", ".join(p.partition("::")[2] for p in (moved or partners))
-        text = f"upstream changed {names}, which this entry depends on" if moved else f"upstream changed it, and {names} is linked to it"
+        text = (
+            f"upstream changed {names}, which this entry depends on"
+            if moved
+            else f"upstream changed it, and {names} is linked to it"
+        )
         reason = finding(
             "PK537",
             text,
@@ -97,7 +101,9 @@ def needs_retired_module(
         more = reasons.get(result.ref, []) if result.status != "retire" else []
         if more:
             changed = replace(
-                result, status=worst([result.status, "conflict"]), reasons=tuple(dict.fromkeys((*result.reasons, *more)))
+                result,
+                status=worst([result.status, "conflict"]),
+                reasons=tuple(dict.fromkeys((*result.reasons, *more))),
             )
             changed = replace(changed, must_do="give it the same removal condition, or make it stand alone")
             out.append(changed)

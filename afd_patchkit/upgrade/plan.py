@@ -18,9 +18,7 @@ from afd_patchkit.upstream import releases
 from afd_patchkit.upstream.options import SourceOptions
 
 
-def the_pin(
-    old: Pins, new: Pins, moved: Mapping[str, str], overrides: Mapping[str, str]
-) -> tuple[str, Pin, Pin]:
+def the_pin(old: Pins, new: Pins, moved: Mapping[str, str], overrides: Mapping[str, str]) -> tuple[str, Pin, Pin]:
     """The one pin that moves: its name, before and after.
 
     Args:
@@ -40,8 +38,10 @@ def the_pin(
         name = next(iter(moved))
         return name, old.pins[name], new.pins[name]
     wanted = next(iter(overrides))
-    name = wanted if wanted in old.pins else next(
-        n for n, p in old.pins.items() if p.distribution == wanted and p.role == "target"
+    name = (
+        wanted
+        if wanted in old.pins
+        else next(n for n, p in old.pins.items() if p.distribution == wanted and p.role == "target")
     )
     return name, old.pins[name], old.pins[name]
 
@@ -98,7 +98,9 @@ def last_run(project: Project) -> str:
     return sha256(str(project.root).encode())
 
 
-def wanted_releases(project: Project, named: Sequence[tuple[str, str]], options: SourceOptions) -> list[tuple[str, str]]:
+def wanted_releases(
+    project: Project, named: Sequence[tuple[str, str]], options: SourceOptions
+) -> list[tuple[str, str]]:
     """The versions asked for, each once; `latest` and `newer` are what the package index has beyond the pin.
 
     Raises:

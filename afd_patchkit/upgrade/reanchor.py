@@ -85,7 +85,9 @@ def _anchor(code: Code, base: One, name: str) -> tuple[Sequence[ast.stmt], ast.e
     return statements, None
 
 
-def _patterns(statements: Sequence[Statement], expression: ast.expr | None, file: SourceFile, code: Code) -> Iterator[str]:
+def _patterns(
+    statements: Sequence[Statement], expression: ast.expr | None, file: SourceFile, code: Code
+) -> Iterator[str]:
     """Patterns for the new place, the most general first."""
     if expression is None:
         yield "\n".join(_loose(s, file) for s in statements) + "\n"
@@ -138,6 +140,4 @@ def _lands(one: One, name: str, statements: Sequence[Statement]) -> bool:
     """Whether the delta now stands where the alignment says."""
     assert one.applied is not None
     matches = one.applied.matches.get(name, [])
-    return len(matches) == 1 and (
-        matches[0].nodes[0] is statements[0].node or matches[0].owner is statements[0].node
-    )
+    return len(matches) == 1 and (matches[0].nodes[0] is statements[0].node or matches[0].owner is statements[0].node)

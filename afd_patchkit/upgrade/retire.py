@@ -67,7 +67,11 @@ def staying(entries: Sequence[EntryResult], manifests: Sequence[Manifest]) -> It
         if result.status != "retire" and _folder(result.ref) in gone:
             manifest, entry = known[result.ref]
             probes = entry.remove_when or manifest.remove_when
-            why = f"its removal condition does not hold: {describe_probes(probes)}" if probes else "it has no removal condition"
+            why = (
+                f"its removal condition does not hold: {describe_probes(probes)}"
+                if probes
+                else "it has no removal condition"
+            )
             yield f"{result.ref}: {why}. {' '.join(entry.reason.split())}"
 
 

@@ -54,7 +54,11 @@ class One:
         """The character ranges of `text` that deltas wrote."""
         if self.applied is None:
             return []
-        return [(at, at + len(run.text)) for at, run in self.applied.buffer.positioned() if not run.file and run.label == "delta"]
+        return [
+            (at, at + len(run.text))
+            for at, run in self.applied.buffer.positioned()
+            if not run.file and run.label == "delta"
+        ]
 
 
 def apply(symbol: Symbol, deltas: Sequence[Delta], *, entry: str, marker: str, read: Reader | None) -> One:
@@ -132,7 +136,9 @@ def first_text(file: SourceFile, span: Span | None, limit: int = 88) -> str:
     return line + (" ..." if more else "")
 
 
-def changes(old_file: SourceFile | None, old: Span | None, file: SourceFile, now: Span | None, limit: int = 8) -> list[str]:
+def changes(
+    old_file: SourceFile | None, old: Span | None, file: SourceFile, now: Span | None, limit: int = 8
+) -> list[str]:
     """What changed from one text to another, as lines with `-` and `+`; without the old text, the new one's first line.
 
     Args:
@@ -155,14 +161,19 @@ def changes(old_file: SourceFile | None, old: Span | None, file: SourceFile, now
 def code_lines(symbol: Symbol, first: int, last: int) -> list[int]:
     """Own lines `first` to `last` that are neither blank nor comments."""
     lines = own_line_texts(symbol)
-    return [n for n in range(max(first, 1), min(last, len(lines)) + 1) if lines[n - 1].strip() and not lines[n - 1].lstrip().startswith("#")]
+    return [
+        n
+        for n in range(max(first, 1), min(last, len(lines)) + 1)
+        if lines[n - 1].strip() and not lines[n - 1].lstrip().startswith("#")
+    ]
 
 
 def statements_of(symbol: Symbol) -> Iterator[ast.stmt]:
     """All statements inside the symbol, at any depth, in order."""
     for root in symbol.nodes:
         yield from sorted(
-            (n for n in ast.walk(root) if isinstance(n, ast.stmt) and n is not root), key=lambda n: (n.lineno, n.col_offset)
+            (n for n in ast.walk(root) if isinstance(n, ast.stmt) and n is not root),
+            key=lambda n: (n.lineno, n.col_offset),
         )
 
 

@@ -84,15 +84,30 @@ def _only_forwards(entry: Entry, symbol: Symbol) -> bool:
     if entry.body is None or not isinstance(symbol.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
     tree = ast.parse(textwrap.dedent(entry.body.text))
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "__original__"]
-    whole = [c for c in calls if len(c.args) == 1 and isinstance(c.args[0], ast.Constant) and c.args[0].value is Ellipsis]
+    calls = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "__original__"
+    ]
+    whole = [
+        c for c in calls if len(c.args) == 1 and isinstance(c.args[0], ast.Constant) and c.args[0].value is Ellipsis
+    ]
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     bound = symbol.classes and symbol.node.args.args
-    own = {a.arg for a in (*symbol.node.args.posonlyargs, *symbol.node.args.args[1 if bound else 0 :], *symbol.node.args.kwonlyargs)}
+    own = {
+        a.arg
+        for a in (
+            *symbol.node.args.posonlyargs,
+            *symbol.node.args.args[1 if bound else 0 :],
+            *symbol.node.args.kwonlyargs,
+        )
+    }
     return bool(calls) and len(calls) == len(whole) and not names & own
 
 
-_DECORATORS = "They come with the copy. Do the deltas, and what replaces the function at run time, still fit under them?"
+_DECORATORS = (
+    "They come with the copy. Do the deltas, and what replaces the function at run time, still fit under them?"
+)
 
 
 def new_attributes(record: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
@@ -110,7 +125,9 @@ def _from_digests(record: Mapping[str, Any], now: Mapping[str, Any], say: Any) -
     if record.get("signature") == now.get("signature"):
         return
     old, new = list(record.get("parameters", ())), list(now.get("parameters", ()))
-    words = [f"parameter {n} removed" for n in old if n not in new] + [f"parameter {n} added" for n in new if n not in old]
+    words = [f"parameter {n} removed" for n in old if n not in new] + [
+        f"parameter {n} added" for n in new if n not in old
+    ]
     rest = [n for n in old if n in new]
     if words and rest == [n for n in new if n in old]:
         yield say("PK651", "upstream changed the signature; the copy has it, too", words)

@@ -39,7 +39,10 @@ def _attributes(node: ast.AST, context: type[ast.expr_context]) -> list[ast.Attr
     return [
         n
         for n in ast.walk(node)
-        if isinstance(n, ast.Attribute) and isinstance(n.ctx, context) and isinstance(n.value, ast.Name) and n.value.id == "self"
+        if isinstance(n, ast.Attribute)
+        and isinstance(n.ctx, context)
+        and isinstance(n.value, ast.Name)
+        and n.value.id == "self"
     ]
 
 

@@ -88,7 +88,9 @@ class Upgrader:
     def base(self, name: str) -> Side:
         """What the pins give; without attempts where the old release of pin `name` is not at hand."""
         if name not in self._bases:
-            opener = Opener(self._options(name, self.loaded.pins.pins[name].identity, base=True), self.lock, self.loaded.pins)
+            opener = Opener(
+                self._options(name, self.loaded.pins.pins[name].identity, base=True), self.lock, self.loaded.pins
+            )
             self._bases[name] = self._side(Workspace(self.loaded.pins, opener), self.loaded.manifests, name)
         return self._bases[name]
 
@@ -143,7 +145,9 @@ class Upgrader:
                             problems += [] if causes else [item.at(manifest=manifest.where)]
         leant = leanings(self.project, workspace, manifests, drafts, superfluous, workspace.open.options.sources)
         problems += leant.problems.get("", ())
-        return Side(workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken), gates, leant, doubtful)
+        return Side(
+            workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken), gates, leant, doubtful
+        )
 
     # ---- one release --------------------------------------------------------------------------------------------
 
@@ -196,13 +200,16 @@ class Upgrader:
             findings.append(_from_digests(name, old))
         findings += _module_problems(here, base, entries)
         entries = drifted_partners(entries, self.loaded.manifests)
-        entries = needs_retired_module(entries, self.loaded.manifests, here.retired, here.problems, self.project.package)
+        entries = needs_retired_module(
+            entries, self.loaded.manifests, here.retired, here.problems, self.project.package
+        )
         return replace(
             result,
             entries=tuple(entries),
             retired_modules=tuple(
-                m.module for m in self.loaded.manifests if not any(ref.startswith(m.module + "::") for ref in here.attempts)
-                and m.module not in here.broken
+                m.module
+                for m in self.loaded.manifests
+                if not any(ref.startswith(m.module + "::") for ref in here.attempts) and m.module not in here.broken
             ),
             stays=tuple(staying(entries, self.loaded.manifests)),
             remarks=tuple(remarks(here.retired.values())),
@@ -212,9 +219,7 @@ class Upgrader:
             base_available=available,
         )
 
-    def write(
-        self, result: UpgradeResult, overrides: Mapping[str, str], files: Mapping[str, bytes]
-    ) -> UpgradeResult:
+    def write(self, result: UpgradeResult, overrides: Mapping[str, str], files: Mapping[str, bytes]) -> UpgradeResult:
         """Move the pin, with other input files that change with it.
 
         Raises:
@@ -246,7 +251,16 @@ class Upgrader:
             yield self._entry(manifest, entry, ref, new, name, pin, base, here, release)
 
     def _entry(
-        self, manifest: Manifest, entry: Entry, ref: str, new: Attempt, name: str, pin: Pin, base: Side, here: Side, release: Release
+        self,
+        manifest: Manifest,
+        entry: Entry,
+        ref: str,
+        new: Attempt,
+        name: str,
+        pin: Pin,
+        base: Side,
+        here: Side,
+        release: Release,
     ) -> EntryResult:
         own = entry.pin or manifest.pin
         before = base.attempts.get(ref)
@@ -259,7 +273,9 @@ class Upgrader:
             ref=ref,
             entry=entry,
             axis="donor" if pin.role == "donor" else "target",
-            touched=own == name or (entry.kind == "owned") or any(t.startswith(f"{name} ") for d in entry.deltas for t in takes(d)),
+            touched=own == name
+            or (entry.kind == "owned")
+            or any(t.startswith(f"{name} ") for d in entry.deltas for t in takes(d)),
             record=record,
             old=old,
             new=new,
@@ -390,8 +406,6 @@ def with_symbol(manifest: Manifest, entry: Entry, reference: str) -> Manifest:
         else:
             items.append(item)
     return manifest.model_copy(update={"entries": tuple(items)})
-
-
 
 
 def _error() -> Any:

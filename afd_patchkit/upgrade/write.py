@@ -50,7 +50,9 @@ def new_pins(project: Project, name: str, pin: Pin) -> bytes:
             out = remove_key(out, (*base, key), shown)
     if parse_pins(out, shown).pins[name].model_dump() != pin.model_dump():
         raise PatchkitError(
-            finding("PK549", f"{shown} cannot be edited by the tool", manifest=Position(shown), help="Move the pin by hand.")
+            finding(
+                "PK549", f"{shown} cannot be edited by the tool", manifest=Position(shown), help="Move the pin by hand."
+            )
         )
     return out
 

@@ -104,9 +104,7 @@ class Store:
 
     def _document_path(self, key: tuple[str, ...]) -> str:
         # Parts are digests, normalised names and versions; hash anything that might not be a plain file name.
-        parts = [
-            p if p.replace("-", "").replace("_", "").isalnum() else sha256(p.encode()) for p in key
-        ]
+        parts = [p if p.replace("-", "").replace("_", "").isalnum() else sha256(p.encode()) for p in key]
         return f"{self.root}/{'/'.join(parts)}.json"
 
     # ---- files and locks ----------------------------------------------------------------------------------------

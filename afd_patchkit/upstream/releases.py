@@ -45,7 +45,9 @@ def newer_releases(name: str, pin: Pin, options: SourceOptions) -> list[str]:
         except FetchError as error:
             attempts.append(error.reason)
             continue
-        found = [v for v in versions(files, pin.distribution) if v > pinned and (pinned.is_prerelease or not v.is_prerelease)]
+        found = [
+            v for v in versions(files, pin.distribution) if v > pinned and (pinned.is_prerelease or not v.is_prerelease)
+        ]
         kept = [v for v in found if any(f.yanked is None for f in of_release(files, pin.distribution, v))]
         return [str(v) for v in reversed(kept)]
     raise _unknown(name, f"no index can say which releases of {pin.distribution} there are", tuple(attempts))

@@ -54,7 +54,9 @@ def _parse(content_type: str, body: bytes, url: str, project: str) -> list[Index
         elif kind.strip() in {"application/vnd.pypi.simple.v1+html", "text/html"}:
             page = ProjectPage.from_html(project, body, url, parameters.partition("charset=")[2] or "utf-8")
         else:
-            raise FetchError(f"{redact(url)}: the index answers with {kind or 'no content type'}, not with an index page")
+            raise FetchError(
+                f"{redact(url)}: the index answers with {kind or 'no content type'}, not with an index page"
+            )
     except UnsupportedRepoVersionError as error:
         why = f"the index speaks version {error.declared_version} of the simple API; 1 is understood"
         raise FetchError(f"{redact(url)}: {why}") from None

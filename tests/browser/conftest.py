@@ -82,7 +82,8 @@ class Page:
     def size(self, width: int, height: int = 900) -> None:
         """Give the window a size."""
         self.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
 
     def prefers(self, scheme: str) -> None:
@@ -102,7 +103,9 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Page]]:
 
     def call(results: Sequence[UpgradeResult], *, width: int = 1400, scheme: str = "light", **options: Any) -> Page:
         path = tmp_path / f"page{len(pages)}.html"
-        path.write_text(render_upgrade_html(results, Context("upgrade"), **options), encoding="utf-8", errors="backslashreplace")
+        path.write_text(
+            render_upgrade_html(results, Context("upgrade"), **options), encoding="utf-8", errors="backslashreplace"
+        )
         page = Page(browser, path)
         page.size(width)
         page.prefers(scheme)

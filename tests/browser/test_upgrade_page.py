@@ -218,7 +218,9 @@ def test_unchanged_runs_are_folded_and_unfold(show):
 
 def test_view_keys_bring_the_differences_into_view(show):
     page = show([replace(ALL, entries=(replace(REVIEW, reasons=REVIEW.deltas[1].reasons * 9),))])
-    visible = "const r = document.querySelector('.bar').getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight"
+    visible = (
+        "const r = document.querySelector('.bar').getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight"
+    )
     page.press("j")
     assert not page.js(visible)
     page.press("2")
@@ -336,7 +338,9 @@ def test_five_hundred_entries(show):
     page.press(*"jjjjjjjj")
     assert len(page.texts("table.diff")) == 1
     assert current(page) == page.js("return document.querySelectorAll('#list .item')[7].dataset.key")
-    assert page.js("const r = document.querySelector('#list [aria-current=true]').getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight")
+    assert page.js(
+        "const r = document.querySelector('#list [aria-current=true]').getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight"
+    )
 
 
 @pytest.mark.parametrize("result", [EMPTY, QUIET], ids=["empty", "quiet"])
@@ -429,7 +433,9 @@ def test_controls_have_names_and_keys_reach_them(show):
 
 @pytest.mark.parametrize("width", [360, 700, 1100, 1900])
 def test_nothing_is_wider_than_the_window(show, width):
-    page = show([QUIET, replace(ALL, entries=(*ALL.entries, replace(REVIEW, ref="m.py::" + "long_name_" * 12)))], width=width)
+    page = show(
+        [QUIET, replace(ALL, entries=(*ALL.entries, replace(REVIEW, ref="m.py::" + "long_name_" * 12)))], width=width
+    )
     for keys in ("", "]", "o", "jjj", "2", "3"):
         page.press(*keys)
         assert page.js("return document.documentElement.scrollWidth") <= width

@@ -59,7 +59,11 @@ def test_k3_01_a_rebind_list_that_is_incomplete() -> None:
 
 
 def test_k3_02_the_command_line_module_that_was_imported_before() -> None:
-    files = {"pkg/a.py": "def f(): ...\n", "pkg/core.py": "from .a import f\n", "pkg/cli/serve.py": "from pkg.a import f\n"}
+    files = {
+        "pkg/a.py": "def f(): ...\n",
+        "pkg/core.py": "from .a import f\n",
+        "pkg/cli/serve.py": "from pkg.a import f\n",
+    }
     assert [a.module for a in scan(files).left_out(["pkg.core"])] == ["pkg.cli.serve"]
 
 
@@ -130,7 +134,11 @@ def test_relative_imports_from_packages_at_any_depth() -> None:
         "pkg/sub/__init__.py": "from ..a import f\n",
         "pkg/sub/j.py": "from ..a import f\nfrom .a import f as other\n",
     }
-    assert [(a.module, a.source) for a in scan(files).found] == [("pkg", "pkg.a"), ("pkg.sub", "pkg.a"), ("pkg.sub.j", "pkg.a")]
+    assert [(a.module, a.source) for a in scan(files).found] == [
+        ("pkg", "pkg.a"),
+        ("pkg.sub", "pkg.a"),
+        ("pkg.sub.j", "pkg.a"),
+    ]
 
 
 def test_modules_that_pass_it_on_are_followed_under_new_names() -> None:
@@ -158,7 +166,11 @@ def test_modules_that_pass_it_on_are_followed_under_new_names() -> None:
 
 
 def test_a_function_named_like_its_module() -> None:
-    files = {"pkg/__init__.py": "from .f import f\n", "pkg/f.py": "def f(): ...\n", "pkg/user.py": "from pkg import f\n"}
+    files = {
+        "pkg/__init__.py": "from .f import f\n",
+        "pkg/f.py": "def f(): ...\n",
+        "pkg/user.py": "from pkg import f\n",
+    }
     assert [a.module for a in scan(files, "pkg.f:f").found] == ["pkg", "pkg.user"]
 
 
@@ -222,7 +234,12 @@ def test_the_store_answers_without_reading(tmp_path: Path) -> None:
     kept = Scanner([(again, ("pkg",))], store).aliases("pkg.a", "f.member")
     assert again.listed == 0
     assert [a.pin for a in kept.found] == ["other"] * 6
-    assert (rows(kept), kept.symbol, kept.known, kept.unreadable) == (rows(answer), answer.symbol, True, answer.unreadable)
+    assert (rows(kept), kept.symbol, kept.known, kept.unreadable) == (
+        rows(answer),
+        answer.symbol,
+        True,
+        answer.unreadable,
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,7 +250,9 @@ def test_the_store_answers_without_reading(tmp_path: Path) -> None:
         (HOLDERS, ("pkg",), "pkg.e:g"),
     ],
 )
-def test_the_store_answers_no_other_question(tmp_path: Path, files: dict[str, str], packages: tuple[str, ...], symbol: str) -> None:
+def test_the_store_answers_no_other_question(
+    tmp_path: Path, files: dict[str, str], packages: tuple[str, ...], symbol: str
+) -> None:
     store = Store(tmp_path)
     Scanner([(MemoryUpstream(HOLDERS), ("pkg",))], store).aliases("pkg.a", "f")
     other = Counting(files)
@@ -293,7 +312,9 @@ def test_counts_of_two_releases() -> None:
     options = SourceOptions()
     found: list[dict[str, Aliases]] = []
     for version in ("0.26.0", "0.33.0"):
-        scanner = Scanner([(open_upstream("vllm", Pin(distribution="vllm", version=version), options), ("vllm",))], options.store)
+        scanner = Scanner(
+            [(open_upstream("vllm", Pin(distribution="vllm", version=version), options), ("vllm",))], options.store
+        )
         found.append({s: scanner.aliases(*f"vllm.{s}".split(":")) for s in FACTS})
     old, new = found
 
@@ -314,5 +335,8 @@ def test_counts_of_two_releases() -> None:
     # K3-10
     mamba = "v1.core.single_type_kv_cache_manager:MambaManager"
     change = alias_change(mamba, old[mamba].found, new[mamba].found)
-    assert [p.file for p in change.added] == ["vllm/v1/core/kv_cache_coordinator.py", "vllm/v1/core/kv_cache_manager.py"]
+    assert [p.file for p in change.added] == [
+        "vllm/v1/core/kv_cache_coordinator.py",
+        "vllm/v1/core/kv_cache_manager.py",
+    ]
     assert change.removed == ()

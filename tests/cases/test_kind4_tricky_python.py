@@ -48,7 +48,10 @@ def test_k4_01_decorators_are_part_of_the_symbol(sample: Sample) -> None:
     entry = '- {symbol: acme.m:work, reason: r, deltas: [{name: untraced, decorator: {remove: "traced"}}]}'
     assert make(sample, upstream, entry).exit_code == 0
     text = sample.generated("out").read_text()
-    assert "# Signature: differs from upstream: decorator @traced removed" in text or "traced" in text.split("# Signature:")[1].split("\n# Rem")[0]
+    assert (
+        "# Signature: differs from upstream: decorator @traced removed" in text
+        or "traced" in text.split("# Signature:")[1].split("\n# Rem")[0]
+    )
     assert "@traced\n" not in text
 
 
@@ -190,7 +193,10 @@ def test_k4_11_crlf_upstream(sample: Sample) -> None:
     assert crlf == lf
     import json
 
-    one, other = json.loads(lf_lock)["pins"]["acme"]["files"]["acme/m.py"], json.loads(sample.lock.read_text())["pins"]["acme"]["files"]["acme/m.py"]
+    one, other = (
+        json.loads(lf_lock)["pins"]["acme"]["files"]["acme/m.py"],
+        json.loads(sample.lock.read_text())["pins"]["acme"]["files"]["acme/m.py"],
+    )
     assert one["text"] == other["text"]
     assert one["raw"] != other["raw"]
     assert sample.load("out").f(1) == 4
@@ -225,7 +231,10 @@ def test_k4_13_fences_inside_arguments_and_before_elif(sample: Sample) -> None:
     """
     assert make(sample, upstream, entry).exit_code == 0
     text = sample.generated("out").read_text()
-    assert "        # ### PATCH START: one more argument\n        c=3,\n        # ### PATCH END: one more argument\n    )\n" in text
+    assert (
+        "        # ### PATCH START: one more argument\n        c=3,\n        # ### PATCH END: one more argument\n    )\n"
+        in text
+    )
     assert "    # ### PATCH START: another clause\n    else:\n" in text
     assert sample.load("out").f(0) == {"a": 1, "b": 2, "c": 3, "x": 3}
 

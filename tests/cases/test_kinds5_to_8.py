@@ -90,7 +90,9 @@ def test_k5_06_k5_08_bytes_have_one_reading(raw: bytes, eol: str, encoding: str)
     assert {k: v for k, v in names.items() if k in "xyz"} == {k: v for k, v in again.items() if k in "xyz"}
 
 
-@pytest.mark.parametrize("raw", [b"x = '\xff'\n", b"# coding: nonsense\nx = 1\n", b"x = 1\0\n", b"\xef\xbb\xbf# coding: latin-1\n"])
+@pytest.mark.parametrize(
+    "raw", [b"x = '\xff'\n", b"# coding: nonsense\nx = 1\n", b"x = 1\0\n", b"\xef\xbb\xbf# coding: latin-1\n"]
+)
 def test_k5_06_bytes_that_are_no_text(raw: bytes) -> None:
     with pytest.raises(UpstreamError) as caught:
         load_source(raw, pin="acme", path="acme/m.py")
@@ -174,7 +176,9 @@ LOOKALIKE = """
 """
 
 
-@pytest.mark.parametrize(("extra", "expected"), [("", "PK202"), ("nth: 2", ""), ("within: {of: 'if x: ...', clause: 'else'}", "")])
+@pytest.mark.parametrize(
+    ("extra", "expected"), [("", "PK202"), ("nth: 2", ""), ("within: {of: 'if x: ...', clause: 'else'}", "")]
+)
 def test_k7_01_no_fuzz(sample: Sample, extra: str, expected: str) -> None:
     entry = f"""
         - symbol: acme.m:f
@@ -222,13 +226,18 @@ def test_k7_03_the_same_hunk_twice(sample: Sample) -> None:
 
 
 def test_k7_06_one_target_in_two_manifests(sample: Sample) -> None:
-    sample.manifest("schema: 1\nmodule: acme_set/two.py\nsummary: s\npin: acme\nentries:\n  - {symbol: acme.m:g, reason: r}\n", "two")
+    sample.manifest(
+        "schema: 1\nmodule: acme_set/two.py\nsummary: s\npin: acme\nentries:\n  - {symbol: acme.m:g, reason: r}\n",
+        "two",
+    )
     report = make(sample, LOOKALIKE, "- {symbol: acme.m:g, reason: r}")
     assert (codes(report), report.exit_code) == (["PK015"], 2)
 
 
 def test_k8_01_every_package_has_an_init(sample: Sample) -> None:
-    sample.manifest("schema: 1\nmodule: a/b/c/deep.py\nsummary: s\npin: acme\nentries:\n  - {symbol: acme.m:g, reason: r}\n", "deep")
+    sample.manifest(
+        "schema: 1\nmodule: a/b/c/deep.py\nsummary: s\npin: acme\nentries:\n  - {symbol: acme.m:g, reason: r}\n", "deep"
+    )
     make(sample, LOOKALIKE, "- {symbol: acme.m:f, reason: r}")
     folder = sample.root / "generated"
     modules = list(folder.rglob("*.py"))

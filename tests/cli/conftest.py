@@ -27,7 +27,9 @@ class Engine:
     calls: list[dict[str, Any]] = field(default_factory=list)
 
     def regen(self, project: Any, options: RunOptions, *, check: bool = False) -> Report:
-        self.calls.append({"project": project, "check": check, **{f.name: getattr(options, f.name) for f in fields(options)}})
+        self.calls.append(
+            {"project": project, "check": check, **{f.name: getattr(options, f.name) for f in fields(options)}}
+        )
         if isinstance(self.result, BaseException):
             raise self.result
         return self.result() if callable(self.result) else self.result

@@ -9,7 +9,10 @@ import pytest
 
 from tests.engine.sample import Sample
 
-SEAM = ("        desc = self.dispatch(batch)\n", "        batch = self.sort(batch)\n        desc = self.dispatch(batch)\n")
+SEAM = (
+    "        desc = self.dispatch(batch)\n",
+    "        batch = self.sort(batch)\n        desc = self.dispatch(batch)\n",
+)
 
 
 @pytest.fixture
@@ -152,7 +155,10 @@ STATIC = ("acme.engine", "acme.passed", "acme.plain", "acme.renamed", "acme.star
     ("rebound", "said"),
     [
         (STATIC, []),
-        (STATIC[1:], ["error PK319: acme.engine holds acme.tools:helper as `helper` (acme/engine.py:7), and is not rebound"]),
+        (
+            STATIC[1:],
+            ["error PK319: acme.engine holds acme.tools:helper as `helper` (acme/engine.py:7), and is not rebound"],
+        ),
         (
             [*STATIC, "acme.late", "acme.gone"],
             [
@@ -222,7 +228,11 @@ def test_check_fails_when_the_inventory_is_stale(sample, run):
 
 def test_an_edit_by_hand_is_stale_too(sample, run):
     run("inventory")
-    sample.edit("docs/inventory.md", "- Removal: no condition\n- Installed where: `generated_acme.acme_set.runner:total`", "- Removal: soon")
+    sample.edit(
+        "docs/inventory.md",
+        "- Removal: no condition\n- Installed where: `generated_acme.acme_set.runner:total`",
+        "- Removal: soon",
+    )
     assert [f.code for f in sample.check().findings] == ["PK113"]
 
 

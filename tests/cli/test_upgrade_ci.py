@@ -172,7 +172,9 @@ def test_action_checks(root, sample, runner, stale):
     environ = {**runner, "PROJECT": "project", "ARGUMENTS": f"--offline\n--source=acme={sample.source}\n"}
     done = bash(step_of(root, "action.yml", "Check"), sample.root.parent, environ)
     assert done.returncode == 0, done.stderr
-    outputs = dict(line.split("=", 1) for line in Path(runner["GITHUB_OUTPUT"]).read_text(encoding="utf-8").splitlines())
+    outputs = dict(
+        line.split("=", 1) for line in Path(runner["GITHUB_OUTPUT"]).read_text(encoding="utf-8").splitlines()
+    )
     assert outputs["exit-code"] == str(int(stale))
     report = Path(outputs["report"])
     assert sorted(p.name for p in report.iterdir()) == ["check.json", "check.md", "check.sarif"]
@@ -197,7 +199,9 @@ def test_action_shows_what_a_branch_changes(root, sample, runner, shallow, tmp_p
     if shallow:
         git(sample.root, "config", "uploadpack.allowAnySHA1InWant", "true")
         place = tmp_path / "shallow"
-        subprocess.run(["git", "clone", "-q", "--depth=1", sample.root.as_uri(), str(place)], check=True, capture_output=True)
+        subprocess.run(
+            ["git", "clone", "-q", "--depth=1", sample.root.as_uri(), str(place)], check=True, capture_output=True
+        )
     report = tmp_path / "report"
     report.mkdir()
     arguments = f"--offline\n--source=acme={sample.source}"
@@ -260,8 +264,15 @@ class Drift:
         (self.folder / "code").write_text(str(code), encoding="utf-8")
 
     def run(self) -> int:
-        environ = {"STATE": str(self.folder), "PIN": "vllm", "LABEL": "upstream-release", "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
-        return bash(step_of(self.root, "docs/ci/drift.yml", "One issue for each new release"), self.folder, environ).returncode
+        environ = {
+            "STATE": str(self.folder),
+            "PIN": "vllm",
+            "LABEL": "upstream-release",
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+        }
+        return bash(
+            step_of(self.root, "docs/ci/drift.yml", "One issue for each new release"), self.folder, environ
+        ).returncode
 
     @property
     def created(self) -> list[str]:
@@ -324,8 +335,19 @@ def test_hook_through_pre_commit(root, tmp_path):
     assert made.regen().exit_code == 0
     git(made.root, "init", "-q", "-b", "main")
     git(made.root, "add", "-A")
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | {"PRE_COMMIT_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-m", "pre_commit", "try-repo", str(root), "afd-patchkit-check", "--all-files", "--verbose"]
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | {
+        "PRE_COMMIT_HOME": str(tmp_path / "home")
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pre_commit",
+        "try-repo",
+        str(root),
+        "afd-patchkit-check",
+        "--all-files",
+        "--verbose",
+    ]
 
     def hook() -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, cwd=made.root, env=environ, capture_output=True, text=True, check=False)

@@ -270,7 +270,11 @@ def test_base_shows_what_a_branch_changes_in_generated_code(run, repository):
     source = f"--source=acme={repository.source}"
     assert run("diff", "--offline", source, "--base", "main").stdout == ""
     repository.edit("manifests/acme_set/runner.yaml", "len(batch) < 4", "len(batch) < 6")
-    repository.edit("manifests/acme_set/runner.yaml", "\n  - symbol: acme.engine:total\n    reason: needed beside the runner.\n", "\n")
+    repository.edit(
+        "manifests/acme_set/runner.yaml",
+        "\n  - symbol: acme.engine:total\n    reason: needed beside the runner.\n",
+        "\n",
+    )
     result = run("diff", "--offline", source, "--base", "main")
     assert result.exit_code == 0
     assert plus(result.stdout) == ["if len(batch) < 6:"]

@@ -152,7 +152,14 @@ def params(rank: Rank) -> dict[str, Any]:
         and cuda_communicator.CudaCommunicator is communicator,
         "native": {size: len(kept) for size, kept in native.events.items()},
         "twins": {twin.num_tokens: own.num_tokens for twin, own in twins.items()},
-        "recorded": [[len(kept[own.num_tokens]) for stage in own.stages for kept in (stage.events, stage.handles, stage.attn_params)] for own in twins.values()],
+        "recorded": [
+            [
+                len(kept[own.num_tokens])
+                for stage in own.stages
+                for kept in (stage.events, stage.handles, stage.attn_params)
+            ]
+            for own in twins.values()
+        ],
         "distinct": len({id(e) for e in (*events, *(e for kept in native.events.values() for e in kept))}),
         "workspaces": len({id(space) for space in (*spaces, *native.workspaces.values())}),
         "weak": [any(space is reference for reference in weak) for space in spaces],
@@ -235,7 +242,13 @@ def checks(rank: Rank) -> dict[str, str]:
     """What `TwinParams.check` says of what two stages have recorded, by how many layers there are, None and a number."""
     from afd_backports.vllm_v026_mrv2_dbo.ascend_params import GraphParamsError, TwinParams
 
-    kinds = {"nothing": (0, 0, 0, 0), "two layers": (2, 2, 2, 2), "one stage": (2, 2, 0, 0), "a layer less": (2, 2, 1, 1), "events": (2, 1, 2, 1)}
+    kinds = {
+        "nothing": (0, 0, 0, 0),
+        "two layers": (2, 2, 2, 2),
+        "one stage": (2, 2, 0, 0),
+        "a layer less": (2, 2, 1, 1),
+        "events": (2, 1, 2, 1),
+    }
     seen = {}
     for kind, (first, handles, second, others) in kinds.items():
         params = TwinParams(4)
@@ -257,7 +270,11 @@ def other_layers(rank: Rank) -> dict[str, Any]:
     session = make(rank)
     session.add()
     session.steps(2)
-    graph = next(g for d, g in session.runner.cudagraph_manager.graphs.items() if vars(d).get("num_ubatches") == 2 and d.num_tokens == 4)
+    graph = next(
+        g
+        for d, g in session.runner.cudagraph_manager.graphs.items()
+        if vars(d).get("num_ubatches") == 2 and d.num_tokens == 4
+    )
     ubatch_runner = session.runner.ubatch_runner
     stage, replays, seen = ubatch_runner.stage, graph.replays, {}
     for name, stages in (("both", (0, 1)), ("one", (1,))):
@@ -308,7 +325,12 @@ def disturbed(rank: Rank) -> dict[str, Any]:
     session.add()
     session.steps(2)
     seen: dict[str, Any] = {"errors": [], "logits": []}
-    wanted = [Mark(ubatch, layer, step) for ubatch in (0, 1) for layer in (0, 1) for step in ("compute", "dispatch", "combine")]
+    wanted = [
+        Mark(ubatch, layer, step)
+        for ubatch in (0, 1)
+        for layer in (0, 1)
+        for step in ("compute", "dispatch", "combine")
+    ]
     for point in wanted:
 
         def hook(mark: Mark, point: Mark = point) -> None:
@@ -327,7 +349,9 @@ def disturbed(rank: Rank) -> dict[str, Any]:
         session.add()
         session.steps(2)
     seen["wanted"] = [str(point) for point in wanted]
-    seen["logits"] = [{(name.partition(":")[2], at): value for (name, at), value in found.items()} for found in seen["logits"]]
+    seen["logits"] = [
+        {(name.partition(":")[2], at): value for (name, at), value in found.items()} for found in seen["logits"]
+    ]
     model = weakref.ref(session.runner.model)
     with hooked(hook), contextlib.suppress(OwnError):
         session.scheduler.step()

@@ -63,7 +63,9 @@ def model() -> nn.Module:
     return nn.Sequential(*(Layer() for _ in range(LAYERS)))
 
 
-def split(compiled: nn.Module, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], list[tuple[int, str]], dict[int, str]]:
+def split(
+    compiled: nn.Module, inputs: list[torch.Tensor]
+) -> tuple[list[torch.Tensor], list[tuple[int, str]], dict[int, str]]:
     """Both stages run the model: outputs, the order of what they did, errors."""
     outputs: dict[int, torch.Tensor] = {}
 

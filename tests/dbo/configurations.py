@@ -84,7 +84,9 @@ def judge(rank: Any, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, list
     assert validation.problems(config, settings, MODELS) == []
     messages["no AFD part"] = validation.problems(config, None, MODELS)
     with mock.patch.object(
-        validation, "BatchExecutionDescriptor", dataclass(type("Native", (), {"__annotations__": {"num_ubatches": int}}))
+        validation,
+        "BatchExecutionDescriptor",
+        dataclass(type("Native", (), {"__annotations__": {"num_ubatches": int}})),
     ):
         messages["native ubatches"] = validation.problems(config, settings, MODELS)
     return messages
@@ -193,7 +195,12 @@ def called(rank: Any) -> dict[str, list[str]]:
         NATIVE(self)
 
     with mock.patch.object(VllmConfig, "__post_init__", spy), validation.relaxed_validation(parse, "cpu"):
-        for name, more in {"afd": {**AFD, "enable_dbo": True}, "afd, off": AFD, "other": {}, "other, on": {"enable_dbo": True}}.items():
+        for name, more in {
+            "afd": {**AFD, "enable_dbo": True},
+            "afd, off": AFD,
+            "other": {},
+            "other, on": {"enable_dbo": True},
+        }.items():
             log.clear()
             outcome(**more)
             seen[name] = list(log)

@@ -34,7 +34,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what the Ascend runner was tested on."""
     from tests.sim.environments import ASCEND_VARIABLE
 
-    reports = [report for outcome in ("passed", "failed", "error") for report in terminalreporter.stats.get(outcome, ())]
+    reports = [
+        report for outcome in ("passed", "failed", "error") for report in terminalreporter.stats.get(outcome, ())
+    ]
     if any("test_ascend_" in report.nodeid for report in reports):
         tree = os.environ.get(ASCEND_VARIABLE)
         what = f"vllm-ascend from {tree}" if tree else f"the stand-in for vllm-ascend ({ASCEND_VARIABLE} is not set)"

@@ -22,7 +22,9 @@ MIXED = (4, 12)
 def replays(session: Session) -> Counter[tuple[int, int]]:
     """How often each graph was replayed, by tokens and number of ubatches."""
     manager = session.runner.cudagraph_manager
-    return Counter({(d.num_tokens, vars(d).get("num_ubatches", 1)): graph.replays for d, graph in manager.graphs.items()})
+    return Counter(
+        {(d.num_tokens, vars(d).get("num_ubatches", 1)): graph.replays for d, graph in manager.graphs.items()}
+    )
 
 
 def dummies(rank: Rank, make: graphs.Maker, native: bool) -> dict[str, Any]:
@@ -67,7 +69,12 @@ def under_flags(rank: Rank, make: graphs.Maker) -> dict[str, Any]:
     seen: dict[str, Any] = {}
 
     def said(name: str) -> None:
-        seen[name] = (sorted({said for said, _ in control.sent}), control.is_warmup, control.is_graph_capturing, control.is_graph_replaying)
+        seen[name] = (
+            sorted({said for said, _ in control.sent}),
+            control.is_warmup,
+            control.is_graph_capturing,
+            control.is_graph_replaying,
+        )
         control.sent.clear()
 
     said("captured")

@@ -213,7 +213,8 @@ def look(rank: Rank) -> list[dict[str, Any]]:
                     "ubatch": mark.ubatch,
                     "foreign": sorted(set(vars(context)) - {f.name for f in dataclasses.fields(ForwardContext)}),
                     "kwargs": dict(context.additional_kwargs),
-                    "own mask": context.additional_kwargs["mask"].untyped_storage().data_ptr() != shared.untyped_storage().data_ptr(),
+                    "own mask": context.additional_kwargs["mask"].untyped_storage().data_ptr()
+                    != shared.untyped_storage().data_ptr(),
                     "context": id(context),
                     "slots": context.slot_mapping[layer].tolist(),
                     "blocks": metadata.block_table[:, 0].tolist(),

@@ -96,7 +96,9 @@ class Disturbed:
         finally:
             clean()
             self.seen["raised"] = self.end.raised
-            self.seen["twins"] = len([desc for desc in here.runner.cudagraph_manager.graphs if vars(desc).get("num_ubatches") == 2])
+            self.seen["twins"] = len(
+                [desc for desc in here.runner.cudagraph_manager.graphs if vars(desc).get("num_ubatches") == 2]
+            )
         self.end.end()
 
     def disturbance(self, here: Session) -> Any:

@@ -96,7 +96,11 @@ def make_ffn(place: Rank, connector: Any, setup: Setup = GPU) -> Any:
     """The runner of an FFN rank."""
     from tests.dbo.ffn_side import FFNRunner
 
-    config = make_config(MLA, dp=(place.index, place.size), **ENGINE) if setup.npu else make_config(MOE, dp=(place.index, place.size))
+    config = (
+        make_config(MLA, dp=(place.index, place.size), **ENGINE)
+        if setup.npu
+        else make_config(MOE, dp=(place.index, place.size))
+    )
     join_groups(config, rank=place.index, size=place.size, rendezvous=place.folder / "groups")
     return FFNRunner(config, connector, setup.npu)
 
@@ -160,6 +164,13 @@ def play_together(rank: Rank, scenarios: Mapping[str, Scenario], setup: Setup = 
     for name, scenario in scenarios.items():
         prompts = {request: prompt for part in scenario.prompts for request, prompt in part.items()}
         engine = {**(ENGINE if setup.npu else {}), "max_num_seqs": len(prompts)}
-        single: dict[str, Any] = {"prompts": (prompts,), "dbo": None, "graphs": None, "races": False, "engine": engine, **model}
+        single: dict[str, Any] = {
+            "prompts": (prompts,),
+            "dbo": None,
+            "graphs": None,
+            "races": False,
+            "engine": engine,
+            **model,
+        }
         merged[name] = play(rank, replace(scenario, **single), runner)
     return merged

@@ -80,11 +80,18 @@ def captured(rank: Rank, make: Maker = make) -> dict[str, Any]:
     return {
         "native": sorted(d.num_tokens for d in native.graphs),
         "same keys": {d for d in manager.graphs if type(d) is BatchExecutionDescriptor} == set(native.graphs),
-        "twins": [(d.num_tokens, d.num_reqs, d.uniform_token_count, d.num_ubatches) for d in manager.graphs if type(d) is not BatchExecutionDescriptor],
+        "twins": [
+            (d.num_tokens, d.num_reqs, d.uniform_token_count, d.num_ubatches)
+            for d in manager.graphs
+            if type(d) is not BatchExecutionDescriptor
+        ],
         "graphs": len({id(graph) for graph in manager.graphs.values()}) == len(manager.graphs),
         "sent": session.host.control.sent,  # type: ignore[attr-defined]
         # Between two notices: the steps of the exchanges of both stages in both layers.
-        "steps": [sum(1 for mark in marks[at + 1 : end] if mark.ubatch >= 0) for at, end in zip(said, [*said[1:], len(marks)], strict=True)],
+        "steps": [
+            sum(1 for mark in marks[at + 1 : end] if mark.ubatch >= 0)
+            for at, end in zip(said, [*said[1:], len(marks)], strict=True)
+        ],
         "raised": session.host.control.raised(),  # type: ignore[attr-defined]
     }
 
@@ -212,7 +219,9 @@ def ended(rank: Rank, make: Maker = make) -> dict[str, Any]:
     runner = session.runner
     references: dict[str, Any] = {name: weakref.ref(value) for name, value in runner.model.named_parameters()}
     references["model"] = weakref.ref(runner.model)
-    references["twin"] = weakref.ref(next(g for d, g in runner.cudagraph_manager.graphs.items() if vars(d).get("num_ubatches") == 2))
+    references["twin"] = weakref.ref(
+        next(g for d, g in runner.cudagraph_manager.graphs.items() if vars(d).get("num_ubatches") == 2)
+    )
     with replaced(GPUModelRunner, "shutdown", shutdown), contextlib.suppress(OwnError):
         runner.shutdown()
     seen["watched"] = len(references)

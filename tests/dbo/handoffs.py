@@ -104,7 +104,9 @@ def upstream_functions(rank: Any) -> list[Any]:
         def note() -> None:
             stream = current_stream()
             assert stream is torch.cuda.current_stream()
-            stages.log.append((stage, "compute" if stream is stages.compute else "comm" if stream is stages.comm else "?"))
+            stages.log.append(
+                (stage, "compute" if stream is stages.compute else "comm" if stream is stages.comm else "?")
+            )
 
         note()
         native.dbo_yield_and_switch_from_compute_to_comm()

@@ -100,7 +100,9 @@ def watched(runner: Any) -> Iterator[list[str]]:
     """What is alive of a runner's model, and of what holds it, when the native shutdown in the block returns."""
     from vllm.v1.worker.gpu.model_runner import GPUModelRunner
 
-    references: dict[str, weakref.ref[Any]] = {name: weakref.ref(value) for name, value in runner.model.named_parameters()}
+    references: dict[str, weakref.ref[Any]] = {
+        name: weakref.ref(value) for name, value in runner.model.named_parameters()
+    }
     references["model"], references["ubatch runner"] = weakref.ref(runner.model), weakref.ref(runner.ubatch_runner)
     assert len(references) > 20
     alive = ["no shutdown"]
@@ -236,7 +238,10 @@ def interrupted(rank: Rank) -> list[str]:
     set_patience(2 * PATIENCE)
     found: list[str] = []
     if rank.index == 0:
-        with contextlib.suppress(InterruptedError), replaced(type(subject.runner.ubatch_runner), "run", raise_interrupted):
+        with (
+            contextlib.suppress(InterruptedError),
+            replaced(type(subject.runner.ubatch_runner), "run", raise_interrupted),
+        ):
             step()  # the agreement of the ranks, and nothing more
     else:
         signal.signal(signal.SIGALRM, raise_interrupted)

@@ -101,7 +101,11 @@ class Subject:
         control = ubatch_runner.host.control
         if control.is_warmup or control.is_graph_capturing or control.is_graph_replaying:
             yield "a flag of the control plane is raised"
-        yield from (f"{name} is kept" for name in ("staged", "stage_run", "_pending_finish") if vars(ubatch_runner).get(name) is not None)
+        yield from (
+            f"{name} is kept"
+            for name in ("staged", "stage_run", "_pending_finish")
+            if vars(ubatch_runner).get(name) is not None
+        )
         if len(self.canaries.alive):
             yield f"kept: {[gc.get_referrers(canary) for canary in self.canaries.alive]}"[:400]
 
@@ -193,7 +197,11 @@ def fail(step: Callable[[], object], fault: AbstractContextManager[list[OwnError
 
 def difference(ones: Logits, others: Logits) -> Iterator[str]:
     """What is wrong with the logits of a step."""
-    worst = max((float((ones[key] - others[key]).abs().max()) for key in others), default=0.0) if ones.keys() == others.keys() else float("inf")
+    worst = (
+        max((float((ones[key] - others[key]).abs().max()) for key in others), default=0.0)
+        if ones.keys() == others.keys()
+        else float("inf")
+    )
     if not worst < 1e-4:
         yield f"logits differ by {worst}"
 
@@ -288,7 +296,11 @@ def replay(rank: Rank, points: Sequence[Point]) -> Problems:
     """A decode step that replays a twin fails at each point, and is run again."""
     subject = Subject(rank, GRAPHS)
     problems = disturb(subject, undisturbed(rank), points)
-    (replays,) = (graph.replays for desc, graph in subject.runner.cudagraph_manager.graphs.items() if vars(desc).get("num_ubatches", 1) == 2)
+    (replays,) = (
+        graph.replays
+        for desc, graph in subject.runner.cudagraph_manager.graphs.items()
+        if vars(desc).get("num_ubatches", 1) == 2
+    )
     if replays < len(points):
         problems["in all"] = [f"{replays} replays"]
     return problems
@@ -322,7 +334,9 @@ def capture(rank: Rank, points: Sequence[Point]) -> Problems:
                 subject.canaries.alive.clear()
     twins.capture()
     found = [*subject.left(), *difference(step(), expected)]
-    if twins.twins() != 1 or [g.replays for d, g in twins.manager.graphs.items() if vars(d).get("num_ubatches", 1) == 2] != [1]:
+    if twins.twins() != 1 or [
+        g.replays for d, g in twins.manager.graphs.items() if vars(d).get("num_ubatches", 1) == 2
+    ] != [1]:
         found.append("no twin is captured and replayed in the end")
     if found:
         problems["in the end"] = found

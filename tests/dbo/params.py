@@ -51,7 +51,8 @@ def merged(rank: Rank) -> dict[str, Any]:
     stream, passed = object(), list[tuple[str, bool]]()
     for index, stage in enumerate(params.stages):
         stage.events[4][:] = [
-            mock.Mock(record=lambda on, name=f"{layer} of stage {index}": passed.append((name, on is stream))) for layer in range(2)
+            mock.Mock(record=lambda on, name=f"{layer} of stage {index}": passed.append((name, on is stream)))
+            for layer in range(2)
         ]
     params.let_pass(stream)
     return {

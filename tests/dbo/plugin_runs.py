@@ -95,7 +95,9 @@ def play_plugin(rank: Rank, scenarios: Mapping[str, Scenario]) -> dict[str, Log]
 def play_whole(rank: Rank, scenarios: Mapping[str, Scenario]) -> dict[str, Outcome]:
     """The same requests in single batches of vllm-ascend's own runner; the experts are in the model."""
     return {
-        name: play(rank, replace(scenario, model=MLA, dbo=None, graphs=None, engine={**scenario.engine, **ENGINE}), npu_runner)
+        name: play(
+            rank, replace(scenario, model=MLA, dbo=None, graphs=None, engine={**scenario.engine, **ENGINE}), npu_runner
+        )
         for name, scenario in scenarios.items()
     }
 

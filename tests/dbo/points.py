@@ -141,7 +141,9 @@ def instrument() -> None:
 class _Finder:
     """Finds the generated modules."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if not name.startswith(PACKAGE):
             return None
         spec = PathFinder.find_spec(name, path, target)
@@ -199,4 +201,6 @@ def _may_fail(statement: ast.stmt) -> bool:
         heads = [statement.iter]
     elif isinstance(statement, ast.Try):
         heads = []
-    return any(isinstance(part, (ast.Assert, ast.Call, ast.Raise, ast.Subscript)) for head in heads for part in ast.walk(head))
+    return any(
+        isinstance(part, (ast.Assert, ast.Call, ast.Raise, ast.Subscript)) for head in heads for part in ast.walk(head)
+    )

@@ -82,7 +82,10 @@ def contexts(*lengths: tuple[int, int]) -> list[Any]:
     """A forward context for each stage, with a length for each layer."""
     from vllm.forward_context import ForwardContext
 
-    return [ForwardContext({}, {name: SimpleNamespace(length=n) for name, n in zip(LAYERS, own, strict=True)}, {}) for own in lengths]
+    return [
+        ForwardContext({}, {name: SimpleNamespace(length=n) for name, n in zip(LAYERS, own, strict=True)}, {})
+        for own in lengths
+    ]
 
 
 def capture(outs: list[list[torch.Tensor]]) -> tuple[Any, Any]:
@@ -123,7 +126,10 @@ def replayed(rank: Rank) -> dict[str, Any]:
     from vllm.v1.worker import ubatching
     from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor
 
-    seen: dict[str, Any] = {"vllm": vllm.__version__, "native": "num_ubatches" in BatchExecutionDescriptor.__dataclass_fields__}
+    seen: dict[str, Any] = {
+        "vllm": vllm.__version__,
+        "native": "num_ubatches" in BatchExecutionDescriptor.__dataclass_fields__,
+    }
     try:
         ubatching.make_ubatch_contexts(2, streams.Stream(), streams.Stream(), [None, None], threading.Barrier(3))  # type: ignore[list-item]
     except streams.SimulationError as error:
@@ -133,7 +139,13 @@ def replayed(rank: Rank) -> dict[str, Any]:
 
     def replay(given: list[Any]) -> list[list[float]]:
         replay_updated(
-            graph.replay, params, given, backend=BACKEND, stream=updates, vllm_config=None, lost=lambda: lost.append(True)  # type: ignore[arg-type]
+            graph.replay,
+            params,
+            given,
+            backend=BACKEND,
+            stream=updates,
+            vllm_config=None,
+            lost=lambda: lost.append(True),  # type: ignore[arg-type]
         )
         streams.synchronize()
         return [[float(out) for out in own] for own in outs]

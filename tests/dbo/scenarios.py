@@ -10,7 +10,12 @@ from tests.sim.scenario import Outcome, Prompt, Scenario
 
 FEW = ({"a": Prompt((3, 5, 7, 9, 11)), "d": Prompt((8, 9))}, {"b": Prompt(tuple(range(10, 31))), "c": Prompt((40, 41))})
 MANY = (
-    {"a": Prompt((3, 5, 7)), "b": Prompt((8, 9)), "c": Prompt(tuple(range(20, 31)), step=2), "d": Prompt((9,), tokens=2)},
+    {
+        "a": Prompt((3, 5, 7)),
+        "b": Prompt((8, 9)),
+        "c": Prompt(tuple(range(20, 31)), step=2),
+        "d": Prompt((9,), tokens=2),
+    },
     {"e": Prompt(tuple(range(10, 31))), "f": Prompt((40, 41)), "g": Prompt((42, 43, 44), step=3)},
 )
 EVEN = (

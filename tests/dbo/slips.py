@@ -18,7 +18,9 @@ def redirected(rank: Rank) -> dict[str, Any]:
     from vllm_ascend.worker.v2.utils import torch_npu_graph_wrapper
 
     before = dict(vars(torch.cuda))
-    outside = refusals({name: getattr(torch.cuda, name) for name in ("CUDAGraph", "Event", "current_stream", "synchronize")})
+    outside = refusals(
+        {name: getattr(torch.cuda, name) for name in ("CUDAGraph", "Event", "current_stream", "synchronize")}
+    )
     ascend.make(rank, native=True, graphs=None)
     others = {"CUDAGraph": torch.npu.NPUGraph, "graph": torch_npu_graph_wrapper}  # type: ignore[attr-defined]
     changed = sorted(name for name, value in vars(torch.cuda).items() if before.get(name) is not value)
@@ -63,11 +65,23 @@ def slips(rank: Rank) -> dict[str, str]:
                 seen[name] = "works"
         clean()
 
-    note("a stream of torch", device, "new_stream", lambda owner: torch.Stream(device=owner), lambda: ascend.make(rank, graphs=None))
+    note(
+        "a stream of torch",
+        device,
+        "new_stream",
+        lambda owner: torch.Stream(device=owner),
+        lambda: ascend.make(rank, graphs=None),
+    )
     session = ascend.make(rank, graphs=None)
     session.add()
     note("an event of torch", ubatching, "new_event", torch.Event, session.scheduler.step)
-    note("a device of torch", device, "set_device", lambda owner: torch.accelerator.set_device_index(0), session.scheduler.step)
+    note(
+        "a device of torch",
+        device,
+        "set_device",
+        lambda owner: torch.accelerator.set_device_index(0),
+        session.scheduler.step,
+    )
     session.drop()
     session.add()
     note("none", device, "new_event", device.new_event, session.scheduler.step)
@@ -90,7 +104,12 @@ def ffn_slips(rank: Rank) -> dict[str, str]:
             return torch.cuda.graph(graph, pool=pool)
 
     seen = {}
-    graphs = {"the platform's": DeviceGraphs, "torch.cuda's class": OfCuda, "torch.cuda's capture": CapturedByCuda, "an NPU's": AscendGraphs}
+    graphs = {
+        "the platform's": DeviceGraphs,
+        "torch.cuda's class": OfCuda,
+        "torch.cuda's capture": CapturedByCuda,
+        "an NPU's": AscendGraphs,
+    }
     for name, kind in graphs.items():
         with replaced(ffn_steps, "device_graphs", lambda npu, kind=kind: kind()):
             bench = ffn_steps.Bench(npu=True)

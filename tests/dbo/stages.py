@@ -42,7 +42,11 @@ def run(runner: AFDAscendUBatchRunnerV2, model: Callable[..., Any], **how: Any) 
 
 
 def whether_built(rank: Any) -> dict[str, Any]:
-    built: dict[str, Any] = {"off": make(), "dbo": type(make(enable_dbo=True)).__name__, "two": type(make(ubatch_size=2)).__name__}
+    built: dict[str, Any] = {
+        "off": make(),
+        "dbo": type(make(enable_dbo=True)).__name__,
+        "two": type(make(ubatch_size=2)).__name__,
+    }
     try:
         make(ubatch_size=3)
     except ValueError as error:
@@ -104,4 +108,9 @@ def fields_of_failure(rank: Any) -> dict[str, Any]:
         run(runner, model)()
     except ValueError as error:
         found["error"] = str(error)
-    return {"error": found["error"], "kept": found["big"]() is not None, "pending": runner._pending_finish, "run": runner.stage_run}
+    return {
+        "error": found["error"],
+        "kept": found["big"]() is not None,
+        "pending": runner._pending_finish,
+        "run": runner.stage_run,
+    }

@@ -43,4 +43,7 @@ def test_it_is_noticed(outcomes: list[dict[str, Outcome | str]], bug: Bug) -> No
 def test_an_update_waits_for_the_replay_before() -> None:
     assert run_ranks(replay_twice, True, environment=ascend_or_stand_in()) == [[], []]
     # Each layer of each stage.
-    assert run_ranks(replay_twice, False, environment=ascend_or_stand_in()) == [[("task group", "task group update")] * 4] * 2
+    assert (
+        run_ranks(replay_twice, False, environment=ascend_or_stand_in())
+        == [[("task group", "task group update")] * 4] * 2
+    )

@@ -61,7 +61,9 @@ def test_outputs_are_those_of_single_batches(pairs: Pairs, name: str) -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_races_but_those_of_vllm_ascend(pairs: Pairs, name: str) -> None:
     for pair in pairs:
-        off, on = ({(race.first, race.second) for race in (*outcome.races, *outcome.capture_races)} for outcome in pair[name])
+        off, on = (
+            {(race.first, race.second) for race in (*outcome.races, *outcome.capture_races)} for outcome in pair[name]
+        )
         assert on <= off
 
 
@@ -110,7 +112,9 @@ def test_the_ffn_side_hears_of_every_replay(npu: Environment) -> None:
 
 def test_wrong_staged_state_is_an_error_and_no_replay(npu: Environment) -> None:
     for seen in run_ranks(graphs.staged_wrongly, ascend.make, environment=npu):
-        assert seen["nothing"].startswith("StagedStateError: no ubatches are staged for the replay of AFDBatchExecutionDescriptor")
+        assert seen["nothing"].startswith(
+            "StagedStateError: no ubatches are staged for the replay of AFDBatchExecutionDescriptor"
+        )
         assert "was captured for" in seen["another shape"]
         assert seen["replayed"] == "{8: 0, 4: 1, 2: 0}"
         assert seen["no runner"].startswith("StagedStateError: there is no ubatch runner")
@@ -132,7 +136,9 @@ def test_every_stage_of_every_graph_has_parameters_of_its_own(npu: Environment) 
         assert seen["left"] == 0
 
 
-def test_a_failed_update_leaves_nothing_waiting_and_its_graph_is_given_up(npu: Environment, undisturbed: list[Logits]) -> None:
+def test_a_failed_update_leaves_nothing_waiting_and_its_graph_is_given_up(
+    npu: Environment, undisturbed: list[Logits]
+) -> None:
     for seen, expected in zip(run_ranks(ascend.update_fails, environment=npu), undisturbed, strict=True):
         assert not seen["raised"]
         assert seen["twins"] == [2, 8]
@@ -157,7 +163,9 @@ def test_every_stage_has_to_have_recorded_every_layer(npu: Environment) -> None:
 
 def test_metadata_of_other_layers_is_an_error_and_no_replay(npu: Environment, undisturbed: list[Logits]) -> None:
     for seen, expected in zip(run_ranks(ascend.other_layers, environment=npu), undisturbed, strict=True):
-        assert seen["both"].startswith("GraphParamsError: events, handles and operands of the stages with 2 tokens: [(2, 2, 2), (2, 2, 2)]; there have to be 1")
+        assert seen["both"].startswith(
+            "GraphParamsError: events, handles and operands of the stages with 2 tokens: [(2, 2, 2), (2, 2, 2)]; there have to be 1"
+        )
         assert seen["one"].startswith("GraphParamsError: the stages have metadata of different layers")
         assert seen["replays"] == 0
         assert difference(seen["logits"], expected) < 1e-4
@@ -170,7 +178,9 @@ def test_a_failed_capture_leaves_no_parameters(npu: Environment) -> None:
 
 def test_a_failed_capture_releases_all_twins(npu: Environment, undisturbed: list[Logits]) -> None:
     points = POINTS[::3]
-    for outcomes, expected in zip(run_ranks(graphs.interrupted, points, ascend.make, environment=npu), undisturbed, strict=True):
+    for outcomes, expected in zip(
+        run_ranks(graphs.interrupted, points, ascend.make, environment=npu), undisturbed, strict=True
+    ):
         assert [outcome["error"] for outcome in outcomes] == [str(point) for point in points]
         for outcome in outcomes:
             assert (outcome["threads"], outcome["twins"], outcome["natives"], outcome["raised"]) == (1, [], 4, False)

@@ -16,8 +16,15 @@ pytestmark = pytest.mark.vllm
 def test_records_have_to_be_complete() -> None:
     (said,) = run_ranks(params.checked, world=1, environment=ascend_or_stand_in())
     assert said.pop("complete") == said.pop("complete, as far as is known") == "complete"
-    assert all(message.startswith("events, handles and operands of the stages with 4 tokens: [(") for message in said.values()), said
-    wanted = {"a layer too few": "3 of each", "a layer too many": "1 of each", "no handle of a layer": "2 of each", "nothing": "equal numbers"}
+    assert all(
+        message.startswith("events, handles and operands of the stages with 4 tokens: [(") for message in said.values()
+    ), said
+    wanted = {
+        "a layer too few": "3 of each",
+        "a layer too many": "1 of each",
+        "no handle of a layer": "2 of each",
+        "nothing": "equal numbers",
+    }
     for name, words in wanted.items():
         assert words in said[name]
 

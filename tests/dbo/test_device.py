@@ -46,7 +46,11 @@ def named(source: str) -> list[str]:
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if alias.name in DEVICES]
         if isinstance(node, ast.ImportFrom) and node.module:
-            found += [node.module for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)) if name in DEVICES]
+            found += [
+                node.module
+                for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+                if name in DEVICES
+            ]
     return found
 
 
@@ -58,7 +62,11 @@ def test_no_device_is_named(path: Path) -> None:
 def test_names_of_a_device_are_found() -> None:
     assert named("def f(s: torch.Stream) -> torch.cuda.Event: x: torch.Event = 1") == []
     assert named("x = torch.cuda.Event()\ny = torch.Event()") == ["torch.cuda", "torch.Event"]
-    assert named("from torch import cuda\nimport torch.npu\nfrom torch.cuda import Event") == ["torch", "torch.npu", "torch.cuda"]
+    assert named("from torch import cuda\nimport torch.npu\nfrom torch.cuda import Event") == [
+        "torch",
+        "torch.npu",
+        "torch.cuda",
+    ]
 
 
 @pytest.fixture(scope="module", params=["stand-in", "vllm-ascend"])

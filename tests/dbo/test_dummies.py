@@ -42,7 +42,16 @@ def test_a_dummy_run_returns_what_the_native_one_returns(runs, name) -> None:
             assert torch.allclose(ours, theirs, atol=1e-4)
 
 
-TWINS = {"uniform 2": 2, "uniform 3": 4, "uniform 4": 4, "uniform 5": 8, "uniform 7": 8, "uniform 8": 8, "mixed 4": 4, "uneven": 8}
+TWINS = {
+    "uniform 2": 2,
+    "uniform 3": 4,
+    "uniform 4": 4,
+    "uniform 5": 8,
+    "uniform 7": 8,
+    "uniform 8": 8,
+    "mixed 4": 4,
+    "uneven": 8,
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,4 +93,11 @@ ENDS = [["release_twins"], ["abort"], ["release_twins", "abort"]]
 def test_a_shutdown_runs_every_layer_although_one_raises(runner, failing) -> None:
     make, environment = runner
     for seen in run_ranks(graphs.ended_badly, failing, make, environment=environment):
-        assert seen == {"error": failing[-1], "called": failing, "graphs": 0, "kept": [], "ubatch runner": None, "alive": []}
+        assert seen == {
+            "error": failing[-1],
+            "called": failing,
+            "graphs": 0,
+            "kept": [],
+            "ubatch runner": None,
+            "alive": [],
+        }

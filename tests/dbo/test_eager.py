@@ -13,6 +13,7 @@ from tests.sim.ranks import run_ranks
 
 pytestmark = pytest.mark.vllm
 
+
 def test_an_aborted_run_does_nothing_and_the_next_one_works() -> None:
     for seen in run_ranks(eager.abort):
         assert seen == {"threads": 3, "left": 1, "marks": 0, "logits": 3, "kept": [], "logged": 0}

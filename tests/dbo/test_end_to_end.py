@@ -120,7 +120,9 @@ def plain() -> Outcomes:
 @pytest.fixture(scope="module")
 def generated() -> Outcomes:
     """The generated runner in all modes."""
-    return by_name(run_ranks(eager.play_all_on, {f"{name}, {mode}": ROWS[name].in_mode(mode) for name, mode in CELLS}, timeout=300))
+    return by_name(
+        run_ranks(eager.play_all_on, {f"{name}, {mode}": ROWS[name].in_mode(mode) for name, mode in CELLS}, timeout=300)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -173,5 +175,7 @@ def test_outputs_are_those_of_the_oracle(native: Outcomes, generated: Outcomes, 
 @pytest.mark.parametrize(("name", "mode"), ASKED)
 def test_what_is_split_is_what_the_oracle_splits(native: Outcomes, generated: Outcomes, name: str, mode: str) -> None:
     cell = f"{name}, {mode}"
-    ours, theirs = ([(outcome.ubatches, replays(outcome)) for outcome in outcomes[cell]] for outcomes in (generated, native))
+    ours, theirs = (
+        [(outcome.ubatches, replays(outcome)) for outcome in outcomes[cell]] for outcomes in (generated, native)
+    )
     assert (ours != theirs) == (cell in DIFFERENT), (ours, theirs)

@@ -70,7 +70,9 @@ def test_the_entry_point_relaxes_validation_and_registers_the_proxy(installed: E
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_outputs_are_those_of_the_whole_model(logs: dict[str, list[Log]], whole: dict[str, list[Outcome]], name: str) -> None:
+def test_outputs_are_those_of_the_whole_model(
+    logs: dict[str, list[Log]], whole: dict[str, list[Outcome]], name: str
+) -> None:
     assert_equal([log.outcome for log in logs[name]], whole["uneven" if name == "uneven" else "single"])
 
 
@@ -79,7 +81,10 @@ def test_every_step_is_announced_once_and_all_of_it_comes(logs: dict[str, list[L
     graphs, split = SCENARIOS[name].graphs is not None, SCENARIOS[name].dbo is not None
     for log in logs[name]:
         assert (log.missing, log.raised, log.open) == (0, False, False)
-        replayed = {stages: sum(n for (_, ubatches), n in log.outcome.replays.items() if ubatches == stages) for stages in (1, 2)}
+        replayed = {
+            stages: sum(n for (_, ubatches), n in log.outcome.replays.items() if ubatches == stages)
+            for stages in (1, 2)
+        }
         for stages in (1, 2):
             assert log.steps.count(("replay", stages)) == replayed[stages]
         for kind in ("warm-up", "capture"):

@@ -48,16 +48,33 @@ def test_the_points_are_those_of_all_that_runs(points: Points) -> None:
             assert len(marks) == 8 * times, "two layers, four marks"
             handoffs = {point.number for point in of_stage if point.function.endswith("._cpu_yield")}
             assert len(handoffs) == 4 * times, "two layers, two handoffs"
-    assert not {name for kind in points for name in functions(points[kind], "caller") if name.rpartition(".")[2] in ENDS}
+    assert not {
+        name for kind in points for name in functions(points[kind], "caller") if name.rpartition(".")[2] in ENDS
+    }
     eager, replay, capture = (functions(points[kind], "caller") for kind in ("eager", "replay", "capture"))
-    for name in ("dispatch.sync_cudagraph_and_dp_padding", "runner.UBatchExecution.execute_model", "slicer.create_ubatch_slices"):
+    for name in (
+        "dispatch.sync_cudagraph_and_dp_padding",
+        "runner.UBatchExecution.execute_model",
+        "slicer.create_ubatch_slices",
+    ):
         assert name in eager & replay
     runner = "ubatch_runner.AFDAscendUBatchRunnerV2."
-    assert {runner + "prepare", runner + "begin_capturable_run", runner + "begin_capturable_run.finish"} <= eager & capture
+    assert {
+        runner + "prepare",
+        runner + "begin_capturable_run",
+        runner + "begin_capturable_run.finish",
+    } <= eager & capture
     assert runner + "prepare" in replay
     assert "slicer.merge_ubatch_outputs" in eager & capture
-    assert {"graph_manager.TwinGraphs.staged_replay", "scopes.ReplayHooks.around", "graph_manager.UBatchGraphs.run_fullgraph"} <= replay
-    assert {"graph_manager.UBatchGraphs.capture_twin_graphs", "graph_manager.UBatchGraphs.capture_twins.create_forward_fn"} <= capture
+    assert {
+        "graph_manager.TwinGraphs.staged_replay",
+        "scopes.ReplayHooks.around",
+        "graph_manager.UBatchGraphs.run_fullgraph",
+    } <= replay
+    assert {
+        "graph_manager.UBatchGraphs.capture_twin_graphs",
+        "graph_manager.UBatchGraphs.capture_twins.create_forward_fn",
+    } <= capture
 
 
 def test_a_step_fails_at_every_point_and_the_next_one_works(team: Team, points: Points) -> None:
@@ -73,7 +90,9 @@ def test_a_replay_fails_at_every_point_and_the_next_one_works(team: Team, points
 
 def test_a_capture_fails_at_every_point_and_the_next_step_works(team: Team, points: Points) -> None:
     every = points["capture"]
-    second = next(at for at, point in enumerate(every) if point.function.endswith(".create_forward_fn") and point.number == 2)
+    second = next(
+        at for at, point in enumerate(every) if point.function.endswith(".create_forward_fn") and point.number == 2
+    )
     warm_up = matrix.chosen(every[:second], briefly=common(points, "capture"))
     capture = matrix.chosen(every[second:], briefly={point.function for point in every})
     for problems in team.call(matrix.capture, warm_up + capture, timeout=TIMEOUT):
@@ -83,7 +102,11 @@ def test_a_capture_fails_at_every_point_and_the_next_step_works(team: Team, poin
 def common(points: Points, kind: str) -> set[str]:
     """Functions that have nothing to do with what kind of step it is, and that eager steps fail in."""
     elsewhere = functions(points["eager"], "caller")
-    return {name for name in functions(points[kind], "caller") & elsewhere if name.startswith(("slicer.", "dispatch.", "ubatching."))}
+    return {
+        name
+        for name in functions(points[kind], "caller") & elsewhere
+        if name.startswith(("slicer.", "dispatch.", "ubatching."))
+    }
 
 
 def test_a_prefill_fails_and_other_requests_take_its_place(team: Team, points: Points) -> None:
@@ -93,7 +116,11 @@ def test_a_prefill_fails_and_other_requests_take_its_place(team: Team, points: P
 
 def once_per_module(points: Sequence[Point]) -> list[Point]:
     """The last point of each module in each thread; in a long run, all."""
-    return list(points) if LONG else list({(point.thread, point.function.partition(".")[0]): point for point in points}.values())
+    return (
+        list(points)
+        if LONG
+        else list({(point.thread, point.function.partition(".")[0]): point for point in points}.values())
+    )
 
 
 def test_nothing_keeps_the_weights_when_a_runner_ends_after_a_failure(team: Team, points: Points) -> None:
@@ -110,7 +137,10 @@ def test_a_runner_is_not_made_and_nothing_is_substituted_any_more(team: Team) ->
     points = at_all(team.call(lives.points_of_beginnings))
     begun = functions(points, "caller")
     assert {"scopes.substitute", "attention.ubatch_metadata_builders", "graph_manager.TwinGraphs.attach"} <= begun
-    assert {"ubatch_runner.AFDAscendUBatchRunnerV2.__init__", "ubatch_runner.UBatchLifecycle.initialize_kv_cache"} <= begun
+    assert {
+        "ubatch_runner.AFDAscendUBatchRunnerV2.__init__",
+        "ubatch_runner.UBatchLifecycle.initialize_kv_cache",
+    } <= begun
     for problems in team.call(lives.begin, matrix.chosen(points), timeout=TIMEOUT):
         assert problems == {}
 
@@ -134,7 +164,9 @@ def find(points: Points, kind: str, thread: str, function: str) -> Point:
 
 
 @pytest.mark.parametrize(("kind", "thread", "function"), ALONE)
-def test_a_rank_that_fails_alone_leaves_the_other_no_longer_than_its_collective(points: Points, kind: str, thread: str, function: str) -> None:
+def test_a_rank_that_fails_alone_leaves_the_other_no_longer_than_its_collective(
+    points: Points, kind: str, thread: str, function: str
+) -> None:
     assert run_ranks(lives.alone, kind, find(points, kind, thread, function), timeout=60) == [[], []]
 
 

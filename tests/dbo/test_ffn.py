@@ -52,7 +52,10 @@ def test_actions(name: str, kind: Any, moves: bool) -> None:
         seen.append(policy.action(step))
         if seen[-1] is CAPTURE:
             policy.captured(step)
-    assert seen == [KEEP if said == CAPTURING and expected is REPLAY and not moves else expected for said, _, expected in SEQUENCES[name]]
+    assert seen == [
+        KEEP if said == CAPTURING and expected is REPLAY and not moves else expected
+        for said, _, expected in SEQUENCES[name]
+    ]
 
 
 def test_asking_changes_nothing() -> None:
@@ -63,7 +66,11 @@ def test_asking_changes_nothing() -> None:
 
 
 def test_the_order_of_the_stages_does_not_matter() -> None:
-    assert ffn.ffn_key(payload("", {1: [3, 4], 0: [1, 2]})) == ffn.ffn_key(payload("", {0: [1, 2], 1: [3, 4]})) == ((0, (1, 2)), (1, (3, 4)))
+    assert (
+        ffn.ffn_key(payload("", {1: [3, 4], 0: [1, 2]}))
+        == ffn.ffn_key(payload("", {0: [1, 2], 1: [3, 4]}))
+        == ((0, (1, 2)), (1, (3, 4)))
+    )
 
 
 def test_a_replay_of_another_shape_is_refused() -> None:
@@ -130,7 +137,9 @@ def test_a_shape_is_kept_when_captures_move_no_data(steps: dict[str, Any]) -> No
 def test_a_failed_capture_is_none(steps: dict[str, Any]) -> None:
     assert steps["failed"] == "OwnError: in the forward"
     assert steps["failed graphs"] == 1  # of another shape, from before
-    assert steps["replay of it"].startswith("FFNControlError: a replay is announced for stage 0 with 3+3 tokens, which was never captured here")
+    assert steps["replay of it"].startswith(
+        "FFNControlError: a replay is announced for stage 0 with 3+3 tokens, which was never captured here"
+    )
     assert steps["other graph"] == ("replay", "replay", 3, 2)
     assert steps["tried again"] == [("capture", "capture", 4, 3), ("replay", "replay", 5, 3)]
 

@@ -44,12 +44,18 @@ def disturbed(fault: str, victim: int, folder: Path) -> dict[int, dict[str, Any]
         run_ranks(ffn_faults.disturb, fault, victim, str(folder), world=WORLD)
     except Exception as first:
         error = first
-    seen = {rank: json.loads(file.read_text()) for rank in range(WORLD) if (file := folder / f"{fault} {victim} {rank}").exists()}
+    seen = {
+        rank: json.loads(file.read_text())
+        for rank in range(WORLD)
+        if (file := folder / f"{fault} {victim} {rank}").exists()
+    }
     assert error is not None, seen
     return seen
 
 
-@pytest.mark.parametrize(("fault", "victim", "expected"), FAULTS, ids=[f"rank {victim} {fault}" for fault, victim, _ in FAULTS])
+@pytest.mark.parametrize(
+    ("fault", "victim", "expected"), FAULTS, ids=[f"rank {victim} {fault}" for fault, victim, _ in FAULTS]
+)
 def test_all_ranks_get_an_error(fault: str, victim: int, expected: list[tuple[str, ...]], tmp_path: Path) -> None:
     seen = disturbed(fault, victim, tmp_path)
     assert sorted(seen) == list(range(WORLD)), seen
@@ -119,9 +125,15 @@ IN_THE_CAPTURE = 4 * 2 * 4 + 8 + 4
 
 
 @pytest.mark.parametrize("name", SETUPS)
-def test_a_shape_whose_capture_failed_is_captured_when_it_is_announced_again(name: str, request: pytest.FixtureRequest) -> None:
+def test_a_shape_whose_capture_failed_is_captured_when_it_is_announced_again(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     setup = SETUPS[name]
-    undisturbed = run_ranks(ascend.undisturbed, environment=setup.environment) if setup.npu else request.getfixturevalue("undisturbed")
+    undisturbed = (
+        run_ranks(ascend.undisturbed, environment=setup.environment)
+        if setup.npu
+        else request.getfixturevalue("undisturbed")
+    )
     seen = run_ranks(ffn_faults.capture_again, IN_THE_CAPTURE, setup, world=WORLD, environment=setup.environment)
     for outcome, expected in zip(seen[:SIZE], undisturbed, strict=True):
         assert outcome["failed"]

@@ -151,7 +151,9 @@ def test_graphs_of_both_sides_are_captured_once_and_replayed_together(logs, name
         assert log.captures == len(CAPTURED[name])
         assert log.replays == expected
     for seen in attention(logs, name):
-        replays = {(sum(stage[0] for stage in tokens.values()), len(tokens)): count for tokens, count in counted(expected)}
+        replays = {
+            (sum(stage[0] for stage in tokens.values()), len(tokens)): count for tokens, count in counted(expected)
+        }
         assert seen.outcome.replays == replays
 
 

@@ -50,7 +50,9 @@ def test_the_ffn_side_hears_of_every_replay(undisturbed: list[Logits]) -> None:
 
 def test_wrong_staged_state_is_an_error_and_no_replay() -> None:
     for seen in run_ranks(graphs.staged_wrongly):
-        assert seen["nothing"].startswith("StagedStateError: no ubatches are staged for the replay of AFDBatchExecutionDescriptor")
+        assert seen["nothing"].startswith(
+            "StagedStateError: no ubatches are staged for the replay of AFDBatchExecutionDescriptor"
+        )
         assert seen["another shape"].startswith("StagedStateError: [UBatchSlice(")
         assert "was captured for" in seen["another shape"]
         assert seen["replayed"] == "{8: 0, 4: 1, 2: 0}"  # the step in between

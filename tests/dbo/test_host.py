@@ -25,7 +25,17 @@ def members(protocol: type) -> dict[str, Any]:
 
 
 def test_all_members_of_the_protocols_are_typed_and_described() -> None:
-    assert {p.__name__ for p in PROTOCOLS} >= {"AFDControl", "AFDHost", "AFDSettings", "Connector", "ControlPayload", "FFNConnector", "FFNPolicy", "MetadataProvider", "RankTokens"}
+    assert {p.__name__ for p in PROTOCOLS} >= {
+        "AFDControl",
+        "AFDHost",
+        "AFDSettings",
+        "Connector",
+        "ControlPayload",
+        "FFNConnector",
+        "FFNPolicy",
+        "MetadataProvider",
+        "RankTokens",
+    }
     for protocol in PROTOCOLS:
         for name, member in members(protocol).items():
             function = member.fget if isinstance(member, property) else member
@@ -33,7 +43,10 @@ def test_all_members_of_the_protocols_are_typed_and_described() -> None:
                 assert function.__doc__, (protocol, name)
                 signature = inspect.signature(function)
                 assert signature.return_annotation is not inspect.Signature.empty, (protocol, name)
-                assert all(p.annotation is not p.empty for p in list(signature.parameters.values())[1:]), (protocol, name)
+                assert all(p.annotation is not p.empty for p in list(signature.parameters.values())[1:]), (
+                    protocol,
+                    name,
+                )
 
 
 @pytest.mark.parametrize(

@@ -21,19 +21,33 @@ UPSTREAMS = {"_slice_input_batch"}
 
 
 def names(node: ast.expr | None) -> set[str]:
-    return {n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))} if node else set()
+    return (
+        {
+            n.id if isinstance(n, ast.Name) else n.attr
+            for n in ast.walk(node)
+            if isinstance(n, (ast.Name, ast.Attribute))
+        }
+        if node
+        else set()
+    )
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_no_probing(path: Path) -> None:
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if (isinstance(node, ast.Name) and node.id in PROBES) or (isinstance(node, ast.Attribute) and node.attr in PROBES):
+        if (isinstance(node, ast.Name) and node.id in PROBES) or (
+            isinstance(node, ast.Attribute) and node.attr in PROBES
+        ):
             found.append(f"{node.lineno}: {ast.unparse(node)}")
         if isinstance(node, ast.ExceptHandler) and names(node.type) & HIDING:
             found.append(f"{node.lineno}: except {ast.unparse(node.type)}")  # type: ignore[arg-type]
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("afd_backports."):
-            found += [f"{node.lineno}: {alias.name}" for alias in node.names if alias.name.startswith("_") and alias.name not in UPSTREAMS]
+            found += [
+                f"{node.lineno}: {alias.name}"
+                for alias in node.names
+                if alias.name.startswith("_") and alias.name not in UPSTREAMS
+            ]
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("_afd"):
             found.append(f"{node.lineno}: {node.value!r}")
     assert found == []
@@ -51,4 +65,14 @@ def test_nothing_of_the_first_model_runner(path: Path) -> None:
 
 
 def test_all_modules_are_there() -> None:
-    assert {path.stem for path in MODULES} >= {"attention", "descriptor", "dispatch", "host", "runner", "scopes", "slicer", "ubatch_runner", "ubatching"}
+    assert {path.stem for path in MODULES} >= {
+        "attention",
+        "descriptor",
+        "dispatch",
+        "host",
+        "runner",
+        "scopes",
+        "slicer",
+        "ubatch_runner",
+        "ubatching",
+    }

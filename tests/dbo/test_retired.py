@@ -27,14 +27,18 @@ VARIABLE = "AFD_PATCHKIT_RETIRED"
 @pytest.fixture(scope="module")
 def package() -> Path:
     if VARIABLE not in os.environ:
-        pytest.skip(f"{VARIABLE} is not set; let it name what `afd-patchkit regen --vllm 0.30.0` generates in a copy of the project")
+        pytest.skip(
+            f"{VARIABLE} is not set; let it name what `afd-patchkit regen --vllm 0.30.0` generates in a copy of the project"
+        )
     return Path(os.environ[VARIABLE])
 
 
 def environment(package: Path, npu: Environment) -> Environment:
     """vLLM 0.30.0, vllm-ascend or its stand-in without patches, and what was generated."""
     packages = (*donor_or_skip().packages, *npu.packages, str(package))
-    return dataclasses.replace(npu, name=f"{npu.name} on vLLM 0.30.0", preload=("tests.sim.warm_npu",), packages=packages)
+    return dataclasses.replace(
+        npu, name=f"{npu.name} on vLLM 0.30.0", preload=("tests.sim.warm_npu",), packages=packages
+    )
 
 
 def test_what_stays_is_written(package: Path) -> None:

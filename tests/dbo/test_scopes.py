@@ -109,7 +109,9 @@ def test_a_patch_behind_an_error_of_the_block_is_logged(owner, error: type[BaseE
 
     with mock.patch.object(scopes.logger, "error") as logged, pytest.raises(error):
         fail()
-    assert [("owner.name is" in str(call), "foreign" in str(call)) for call in logged.mock_calls] == [(True, True)] * patched
+    assert [("owner.name is" in str(call), "foreign" in str(call)) for call in logged.mock_calls] == [
+        (True, True)
+    ] * patched
 
 
 def test_names_of_two_owners_do_not_meet(owner) -> None:
@@ -137,7 +139,10 @@ def test_a_class_member_is_restored_as_it_was() -> None:
 
 def test_a_foreign_patch_is_reported_and_stays(owner) -> None:
     owner.name = foreign
-    with pytest.raises(ForeignPatchError, match=r"owner\.name is .*foreign.*not .*native"), substitute(owner, "name", native, replacement):
+    with (
+        pytest.raises(ForeignPatchError, match=r"owner\.name is .*foreign.*not .*native"),
+        substitute(owner, "name", native, replacement),
+    ):
         pytest.fail("the block is not entered")
     assert owner.name is foreign
     assert scopes._active == []

@@ -62,9 +62,7 @@ class Buffers:
     @classmethod
     def make(cls) -> Buffers:
         # What an earlier step left must not show.
-        return cls(
-            torch.full((MAX_REQS + 1,), -9, dtype=torch.int32), torch.full((MAX_REQS,), -9, dtype=torch.int32)
-        )
+        return cls(torch.full((MAX_REQS + 1,), -9, dtype=torch.int32), torch.full((MAX_REQS,), -9, dtype=torch.int32))
 
 
 def cut(batch: InputBatch, slices: Sequence[tuple[slice, slice]], buffers: Sequence[Buffers]) -> list[InputBatch]:
@@ -159,7 +157,9 @@ def test_slices_of_the_midpoint(plain: Plain, count: int) -> None:
     assert [tokens for _, tokens in made] == [
         slice(step * i, plain.padded if i == count - 1 else step * (i + 1)) for i in range(count)
     ]
-    for (requests, tokens), (expected, _) in zip(made, plain_slices(plain, [step * i for i in range(1, count)]), strict=True):
+    for (requests, tokens), (expected, _) in zip(
+        made, plain_slices(plain, [step * i for i in range(1, count)]), strict=True
+    ):
         assert 0 <= requests.start < requests.stop <= plain.padded_reqs
         if plain.tokens[tokens.start : tokens.stop]:
             assert requests.start == expected.start

@@ -52,13 +52,17 @@ def test_a_stage_is_told_of_its_tokens_without_padding(batch_tokens: int, real: 
     told: list[Any] = []
     runner = ubatch_runner.StageSupport()
     runner.vllm_config = None
-    runner.host = SimpleNamespace(metadata=SimpleNamespace(additional_kwargs=lambda stage: told.append(stage) or {"own": 1}))
+    runner.host = SimpleNamespace(
+        metadata=SimpleNamespace(additional_kwargs=lambda stage: told.append(stage) or {"own": 1})
+    )
     slices = [UBatchSlice(slice(0, 2), slice(0, 8)), UBatchSlice(slice(2, 4), slice(8, 16))]
     context: Any = SimpleNamespace(dp_metadata=SimpleNamespace(num_tokens_across_dp_cpu=[8, 8]), attn_metadata={})
     platform = mock.Mock()
     platform.set_additional_forward_context.return_value = {"theirs": 2}
     with mock.patch.object(ubatch_runner, "current_platform", platform):
-        assert [runner.stage_kwargs(i, slices, batch_tokens, context) for i in range(2)] == [{"theirs": 2, "own": 1}] * 2
+        assert [runner.stage_kwargs(i, slices, batch_tokens, context) for i in range(2)] == [
+            {"theirs": 2, "own": 1}
+        ] * 2
     assert [stage.num_tokens for stage in told] == real
     assert [(stage.index, stage.num_stages, stage.slice) for stage in told] == [(0, 2, slices[0]), (1, 2, slices[1])]
     # The platform is told of all that the stage computes, and of no graph.

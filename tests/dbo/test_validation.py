@@ -49,7 +49,10 @@ REJECTED: dict[str, tuple[dict[str, Any], str]] = {
     "PP": ({"parallel_config.pipeline_parallel_size": 2}, "pipeline_parallel_size is 2; accepted: 1"),
     "PCP": ({"parallel_config.prefill_context_parallel_size": 2}, "prefill_context_parallel_size is 2; accepted: 1"),
     "DCP": ({"parallel_config.decode_context_parallel_size": 2}, "decode_context_parallel_size is 2; accepted: 1"),
-    "no expert parallel": ({"parallel_config.enable_expert_parallel": False}, "enable_expert_parallel is False; accepted: True"),
+    "no expert parallel": (
+        {"parallel_config.enable_expert_parallel": False},
+        "enable_expert_parallel is False; accepted: True",
+    ),
     "elastic EP": (
         {"parallel_config.enable_elastic_ep": True},
         r"enable_elastic_ep is True; accepted: False \(static expert parallel\)",
@@ -57,8 +60,10 @@ REJECTED: dict[str, tuple[dict[str, Any], str]] = {
     "EPLB": ({"parallel_config.enable_eplb": True}, "enable_eplb is True; accepted: False"),
     "sequence-parallel MoE": (
         {"parallel_config.all2all_backend": "allgather_reducescatter"},
-        ("all2all_backend is 'allgather_reducescatter'; accepted: one without sequence-parallel MoE, such as "
-        "'flashinfer_all2allv'; or tensor_parallel_size=1"),
+        (
+            "all2all_backend is 'allgather_reducescatter'; accepted: one without sequence-parallel MoE, such as "
+            "'flashinfer_all2allv'; or tensor_parallel_size=1"
+        ),
     ),
     "sequence parallelism": (
         {"compilation_config.pass_config.enable_sp": True},
@@ -203,12 +208,17 @@ def relaxed() -> dict[str, tuple[str, str, str]]:
     ("name", "inside"),
     [
         ("AFD", "dbo True, 0, allgather_reducescatter, cascade off True"),
-        ("AFD with cascade attention", "dbo True, 0, allgather_reducescatter, cascade off True"),  # it is on without ubatches
+        (
+            "AFD with cascade attention",
+            "dbo True, 0, allgather_reducescatter, cascade off True",
+        ),  # it is on without ubatches
         ("AFD, two by number", "dbo False, 2, allgather_reducescatter, cascade off True"),
         ("AFD, kernels of vLLM", "dbo True, 0, deepep_low_latency, cascade off True"),
     ],
 )
-def test_ubatches_with_afd_are_accepted_in_the_scope_only(relaxed: dict[str, tuple[str, str, str]], name: str, inside: str) -> None:
+def test_ubatches_with_afd_are_accepted_in_the_scope_only(
+    relaxed: dict[str, tuple[str, str, str]], name: str, inside: str
+) -> None:
     before, within, after = relaxed[name]
     assert within == inside
     assert before == after

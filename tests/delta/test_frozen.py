@@ -27,9 +27,12 @@ def f(self, batch, out=None):
 def replaced(pattern: str, code: str, more: str = "") -> str:
     """A delta that replaces statements."""
     lines = "".join(f"    {line}\n" for line in code.splitlines())
-    return f"- name: d\n  replace: {{from: '{pattern}', to: '{pattern}'}}\n".replace(
-        f"{{from: '{pattern}', to: '{pattern}'}}", f"|\n    {pattern}"
-    ) + f"  with: |\n{lines}{more}"
+    return (
+        f"- name: d\n  replace: {{from: '{pattern}', to: '{pattern}'}}\n".replace(
+            f"{{from: '{pattern}', to: '{pattern}'}}", f"|\n    {pattern}"
+        )
+        + f"  with: |\n{lines}{more}"
+    )
 
 
 REPEATED = [
@@ -59,7 +62,11 @@ def test_repeated(pattern, code, what):
 
 NOT_REPEATED = [
     ("another call", "out = self.model(...)", "out = run_halves(self.model, batch)"),
-    ("the same function about something else", "out = self.model(...)", "out = self.model(half.ids, half.positions, cache=self.cache)"),
+    (
+        "the same function about something else",
+        "out = self.model(...)",
+        "out = self.model(half.ids, half.positions, cache=self.cache)",
+    ),
     ("kept", "out = self.model(...)", "if x:\n    __upstream__\nelse:\n    out = None"),
     ("a small statement", "self.count += 1", "self.count = 0\nself.count += 1"),
     ("a return of a name", "if out is None: ...", "if out is None:\n    out = 1\nreturn out"),
@@ -103,7 +110,9 @@ def test_members_decorators_and_cases():
     decorator = "- name: d\n  decorator: {replace: 'deco(...)'}\n  with: 'deco(a, b=1, c=2)'\n"
     assert [f.code for f in apply(decorated, decorator).findings] == ["PK220"]
     matched = "def f(x):\n    match x:\n        case 1:\n            self.go(x, 2)\n"
-    case = "- name: d\n  clause: {of: 'match x: ...', replace: 'case 1'}\n  with: |\n    case 2:\n        self.go(x, 2)\n"
+    case = (
+        "- name: d\n  clause: {of: 'match x: ...', replace: 'case 1'}\n  with: |\n    case 2:\n        self.go(x, 2)\n"
+    )
     assert [f.code for f in apply(matched, case).findings] == ["PK220"]
 
 
@@ -122,5 +131,8 @@ def test_nested_deltas_are_looked_at():
 
 
 def test_one_finding_for_each_delta():
-    delta = replaced("if batch.size > self.limit and ...: ...", "self.model(batch.ids)\nself.small(ids=batch.ids, cache=self.cache)\nrun(item)")
+    delta = replaced(
+        "if batch.size > self.limit and ...: ...",
+        "self.model(batch.ids)\nself.small(ids=batch.ids, cache=self.cache)\nrun(item)",
+    )
     assert len(apply(UPSTREAM, delta).findings) == 1

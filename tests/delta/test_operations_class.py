@@ -14,7 +14,13 @@ from tests.delta.deltas import refused
         ("class f:\n    a = 1\n", "member: {remove: a}", "PK201", "has no member 'a'", "It has: none."),
         ("class f:\n    a = 1\n    b: int\n", "field: {remove: c}", "PK201", "has no field 'c'", "It has: a, b."),
         ("class f:\n    a = 1\n", "field: {add: 'a = 2'}", "PK221", "has 'a' already", "absorbed"),
-        ("class f:\n    def m(self): ...\n", "member: {add: 'def m(self): pass'}", "PK221", "has 'm' already", "absorbed"),
+        (
+            "class f:\n    def m(self): ...\n",
+            "member: {add: 'def m(self): pass'}",
+            "PK221",
+            "has 'm' already",
+            "absorbed",
+        ),
         ("class f:\n    a = 1\n", "field: {add: 'b = 2', before: c}", "PK201", "has no field 'c'", "It has: a."),
         (
             "class f:\n    def m(self): ...\n    x = 1\n    def m(self, a): ...\n",

@@ -52,14 +52,18 @@ def test_a_pattern_of_two_statements_is_no_compound_statement():
 
 def test_two_deltas_cannot_both_add_else():
     found = refused(
-        "def f(x):\n    if x: a()\n", clause("if x: ...", "add: 'else: b()'", "one") + clause("if x: ...", "add: 'else: c()'", "two")
+        "def f(x):\n    if x: a()\n",
+        clause("if x: ...", "add: 'else: b()'", "one") + clause("if x: ...", "add: 'else: c()'", "two"),
     )
     assert (found.code, found.delta, found.message) == ("PK210", "two", "delta 'one' adds `else` to the same statement")
 
 
 def test_else_of_a_try_may_keep_the_suite():
     upstream = TRY + "    else:\n        c()\n"
-    applied = apply(upstream, clause("try: ...", 'replace: "else"') + "  with: |\n    else:\n        if x:\n            __upstream__\n")
+    applied = apply(
+        upstream,
+        clause("try: ...", 'replace: "else"') + "  with: |\n    else:\n        if x:\n            __upstream__\n",
+    )
     assert applied.buffer.text.endswith(
         "    # ### PATCH START: d\n    else:\n        if x:\n            c()\n    # ### PATCH END: d\n"
     )

@@ -51,5 +51,7 @@ def test_call_refused(statement, change, code, message, help_):
 
 
 def test_statements_around_are_untouched():
-    applied = apply("def f(x):\n    a = 1  # é\n    b = g(\n        x)\n", "- name: d\n  expr: |\n    x\n  with: |\n    y\n")
+    applied = apply(
+        "def f(x):\n    a = 1  # é\n    b = g(\n        x)\n", "- name: d\n  expr: |\n    x\n  with: |\n    y\n"
+    )
     assert [(e.span.start, e.span.end, e.emitted) for e in applied.edits] == [(45, 46, "y")]

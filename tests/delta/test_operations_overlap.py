@@ -130,7 +130,10 @@ def test_a_fence_in_upstream_text_or_in_a_delta_is_refused():
 def test_what_only_looks_like_a_fence_is_not_one():
     upstream = 'def f():\n    """\n    # ### PATCH START: d\n    """\n    a()  # PATCH START: d\n    b()\n'
     applied = apply(upstream, "- name: d\n  after: |\n    b()\n  insert: |\n    c('# ### PATCH END: d')\n")
-    assert applied.buffer.text == upstream + "    # ### PATCH START: d\n    c('# ### PATCH END: d')\n    # ### PATCH END: d\n"
+    assert (
+        applied.buffer.text
+        == upstream + "    # ### PATCH START: d\n    c('# ### PATCH END: d')\n    # ### PATCH END: d\n"
+    )
 
 
 def test_without_deltas_nothing_is_looked_at():

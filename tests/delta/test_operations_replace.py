@@ -77,7 +77,9 @@ def test_refused(upstream, delta, code, message):
 
 
 def test_the_place_of_a_misused_placeholder_is_in_the_manifest():
-    found = refused("def f():\n    a = 1\n", "- name: d\n  replace: |\n    a = 1\n  with: |\n    c = 2\n    b = (__upstream__)\n")
+    found = refused(
+        "def f():\n    a = 1\n", "- name: d\n  replace: |\n    a = 1\n  with: |\n    c = 2\n    b = (__upstream__)\n"
+    )
     assert str(found.manifest) == "m.yaml:14:16"
     assert found.upstream is None or found.upstream.file == "acme/m.py"
 

@@ -50,10 +50,10 @@ def take(more: str) -> str:
 
 
 def test_taken_lines_are_the_donor_s_and_noted():
-    applied = apply(
-        UPSTREAM, take("from: |\n  if state.split: ...\nto: |\n  out = ..."), donors={"acme.engine": DONOR}
-    )
-    lines = [found for line in applied.buffer.split_lines() if (found := upstream_line(line)) and found[0].pin == "donor"]
+    applied = apply(UPSTREAM, take("from: |\n  if state.split: ...\nto: |\n  out = ..."), donors={"acme.engine": DONOR})
+    lines = [
+        found for line in applied.buffer.split_lines() if (found := upstream_line(line)) and found[0].pin == "donor"
+    ]
     assert [number for _, number in lines] == [9, 10, 11, 12, 13, 14, 15]
     ((key, (file, span)),) = applied.taken.items()
     assert key == ("donor", "acme.engine:Engine.step")
@@ -89,7 +89,9 @@ def test_refused(more, code, message):
 
 
 def test_a_function_has_a_body_to_take():
-    found = refused("def f():\n    pass\n", TAKE.replace("a(x)", "pass"), donors={"acme.engine": "class Engine:\n    step = 1\n"})
+    found = refused(
+        "def f():\n    pass\n", TAKE.replace("a(x)", "pass"), donors={"acme.engine": "class Engine:\n    step = 1\n"}
+    )
     assert (found.code, found.message) == ("PK215", "acme.engine:Engine.step has no body to take from")
 
 

@@ -127,7 +127,11 @@ class Sample(Invented):
     def __init__(self, root: Path) -> None:
         super().__init__(root, PINS.format(version="1.0"), root.parent / "cache")
         self.source = root.parent / f"{root.name}-acme"
-        self.manifest(MANIFEST.replace("from acme_host import allowed", "from acme_host import allowed\n  - from acme.engine import Engine"))
+        self.manifest(
+            MANIFEST.replace(
+                "from acme_host import allowed", "from acme_host import allowed\n  - from acme.engine import Engine"
+            )
+        )
         for name, text in (("__init__", ""), ("engine", ENGINE), ("tools", TOOLS), ("log", LOG)):
             self.upstream(name, text)
 

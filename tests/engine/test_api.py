@@ -14,5 +14,7 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_what_commands_need_is_imported_when_it_is_used() -> None:
-    code = "import sys, afd_patchkit.api; print([n for n in ('yaml', 'pydantic', 'libcst', 'httpx') if n in sys.modules])"
+    code = (
+        "import sys, afd_patchkit.api; print([n for n in ('yaml', 'pydantic', 'libcst', 'httpx') if n in sys.modules])"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -92,7 +92,9 @@ def test_upstream_differs_from_the_lock(sample: Sample) -> None:
     sample.release("engine", "out += value", "out += 2 * value")
     report = sample.check(full=True)
     assert report.exit_code == 3
-    assert any("acme/engine.py" in f.message or (f.upstream and f.upstream.file == "acme/engine.py") for f in report.findings)
+    assert any(
+        "acme/engine.py" in f.message or (f.upstream and f.upstream.file == "acme/engine.py") for f in report.findings
+    )
 
 
 def test_watched_symbol_at_another_version(sample: Sample) -> None:
@@ -121,7 +123,9 @@ def test_lock_of_another_tool_version(sample: Sample) -> None:
     assert problems(sample) == []
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "<<<<<<< ours\n", '{"schema": 1}', '{"schema": 99, "modules": {}, "pins": {}}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "<<<<<<< ours\n", '{"schema": 1}', '{"schema": 99, "modules": {}, "pins": {}}']
+)
 def test_lock_that_is_none(sample: Sample, text: str) -> None:
     sample.regen()
     sample.lock.write_text(text)

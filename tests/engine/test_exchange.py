@@ -60,7 +60,9 @@ def test_full_disk_leaves_the_old_state(folder: Path, monkeypatch: pytest.Monkey
     assert sorted(p.name for p in folder.parent.iterdir()) == ["generated"]
 
 
-def test_without_exchange_a_kill_between_the_renames_is_recovered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_exchange_a_kill_between_the_renames_is_recovered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = tree(folder)
     monkeypatch.setattr(exchange, "_swapped", lambda *_: False)
     os.replace(folder, exchange.retired(folder))  # what a kill between the two renames leaves
@@ -94,7 +96,9 @@ def test_kill_9_at_any_moment_leaves_one_state(tmp_path: Path) -> None:
     seen = set()
     for attempt in range(8):
         process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}
+            [sys.executable, "-c", WRITER, str(folder)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         assert process.stdout is not None
         process.stdout.readline()

@@ -29,7 +29,9 @@ def test_a_private_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
 
 
-def test_what_cannot_be_written_leaves_nothing_and_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_written_leaves_nothing_and_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "somewhere")
 
@@ -40,7 +42,9 @@ def test_what_cannot_be_written_leaves_nothing_and_names_the_file(tmp_path: Path
     assert os.listdir(tmp_path) == []
 
 
-def test_git_sees_no_variable_of_the_caller_but_those_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_sees_no_variable_of_the_caller_but_those_that_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     assert run_git(["init", "-q"], tmp_path).returncode == 0

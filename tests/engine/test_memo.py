@@ -42,7 +42,9 @@ def wheel(sample: Sample) -> dict[str, Path]:
 
 def release(sample: Sample, engine: str = ENGINE, tools: str = TOOLS) -> None:
     files = {"acme/__init__.py": "", "acme/engine.py": engine, "acme/tools.py": tools, "acme/log.py": LOG}
-    wheel(sample)["acme"].write_bytes(make_wheel({path: text.lstrip("\n") for path, text in files.items()}, padding=False))
+    wheel(sample)["acme"].write_bytes(
+        make_wheel({path: text.lstrip("\n") for path, text in files.items()}, padding=False)
+    )
 
 
 @pytest.fixture
@@ -132,7 +134,9 @@ def test_a_damaged_cache_costs_time_only(project: Sample, made: list[str]) -> No
     assert made == [STEP, TOTAL]
 
 
-def test_another_tool_or_engine_finds_nothing(project: Sample, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_tool_or_engine_finds_nothing(
+    project: Sample, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(memo, "ENGINE", memo.ENGINE + 1)
     project.edit(f"manifests/{RUNNER}", "summary:", "# moves every line\nsummary:")
     project.regen(sources=wheel(project))

@@ -114,7 +114,11 @@ def test_only_named_modules_are_regenerated(sample: Sample) -> None:
 
 
 def test_renamed_copy(sample: Sample) -> None:
-    sample.edit("manifests/acme_set/runner.yaml", "symbol: acme.engine:total", "symbol: acme.engine:total\n    name: plain_total")
+    sample.edit(
+        "manifests/acme_set/runner.yaml",
+        "symbol: acme.engine:total",
+        "symbol: acme.engine:total\n    name: plain_total",
+    )
     assert sample.regen().exit_code == 0
     module = sample.load()
     assert module.plain_total([2, 3]) == 5
@@ -189,7 +193,11 @@ def test_owned_part_and_watch(sample: Sample) -> None:
 
 def test_retired_entries_are_not_generated(sample: Sample) -> None:
     text = (sample.root / "manifests/acme_set/runner.yaml").read_text()
-    sample.manifest(text.replace("reason: needed beside", "remove_when:\n      - defines: acme.engine:LIMIT\n    reason: needed beside"))
+    sample.manifest(
+        text.replace(
+            "reason: needed beside", "remove_when:\n      - defines: acme.engine:LIMIT\n    reason: needed beside"
+        )
+    )
     report = sample.regen()
     assert report.exit_code == 0
     assert report.modules[0].retired == ("acme_set/runner.py::total",)
@@ -202,7 +210,9 @@ def test_retired_entries_are_not_generated(sample: Sample) -> None:
 def test_wholly_retired_module_is_removed(sample: Sample) -> None:
     sample.regen()
     assert sample.generated().is_file()
-    sample.edit("manifests/acme_set/runner.yaml", "pin: acme\n", "pin: acme\nremove_when:\n  - defines: acme.engine:LIMIT\n")
+    sample.edit(
+        "manifests/acme_set/runner.yaml", "pin: acme\n", "pin: acme\nremove_when:\n  - defines: acme.engine:LIMIT\n"
+    )
     report = sample.regen()
     assert (report.exit_code, report.modules[0].status) == (0, "retired")
     assert set(report.removed) == {
@@ -216,8 +226,16 @@ def test_wholly_retired_module_is_removed(sample: Sample) -> None:
 
 
 def test_entry_that_depends_on_a_retired_one(sample: Sample) -> None:
-    sample.edit("manifests/acme_set/runner.yaml", "    reason: needed beside", "    remove_when: [{defines: acme.engine:LIMIT}]\n    reason: needed beside")
-    sample.edit("manifests/acme_set/runner.yaml", "          functionality: asks", "          depends_on: [total]\n          functionality: asks")
+    sample.edit(
+        "manifests/acme_set/runner.yaml",
+        "    reason: needed beside",
+        "    remove_when: [{defines: acme.engine:LIMIT}]\n    reason: needed beside",
+    )
+    sample.edit(
+        "manifests/acme_set/runner.yaml",
+        "          functionality: asks",
+        "          depends_on: [total]\n          functionality: asks",
+    )
     report = sample.regen()
     assert (codes(report), report.exit_code) == (["PK230"], 1)
     assert not sample.lock.exists()
@@ -259,7 +277,9 @@ def test_backport_with_taken_text(sample: Sample, tmp_path) -> None:  # type: ig
                 before: |
                   return out
     """, "halves")  # fmt: skip
-    sample.edit("manifests/acme_set/runner.yaml", "symbol: acme.engine:total", "symbol: acme.engine:total\n    share: true")
+    sample.edit(
+        "manifests/acme_set/runner.yaml", "symbol: acme.engine:total", "symbol: acme.engine:total\n    share: true"
+    )
     report = sample.regen(sources={"acme-donor": donor})
     assert codes(report) == ["PK633"]
     module = sample.load("halves")
@@ -303,7 +323,9 @@ def test_lock_keeps_files_of_one_path_of_two_pins_apart(sample: Sample, tmp_path
     sample.regen(sources={"acme-donor": donor})
     pins = json.loads(sample.lock.read_text())["pins"]
     found = [pins[name]["files"]["acme/engine.py"]["raw"] for name in ("acme", "acme-donor")]
-    assert found == [hashlib.sha256((root / "acme/engine.py").read_bytes()).hexdigest() for root in (sample.source, donor)]
+    assert found == [
+        hashlib.sha256((root / "acme/engine.py").read_bytes()).hexdigest() for root in (sample.source, donor)
+    ]
 
 
 def test_other_version_writes_only_what_is_settled(sample: Sample) -> None:
@@ -356,7 +378,11 @@ def test_delegate_with_header_deltas(sample: Sample) -> None:
                   body: |
                     return extra, __original__(batch)
     """, "delegates")  # fmt: skip
-    sample.edit("manifests/acme_set/runner.yaml", "- symbol: acme.engine:Engine.step", "- symbol: acme.engine:Engine.step\n          share: true")
+    sample.edit(
+        "manifests/acme_set/runner.yaml",
+        "- symbol: acme.engine:Engine.step",
+        "- symbol: acme.engine:Engine.step\n          share: true",
+    )
     report = sample.regen()
     assert report.exit_code == 0, report.findings
     text = sample.generated("delegates").read_text()

@@ -296,7 +296,9 @@ def test_both_sides_are_shown(project, monkeypatch):
 
 def claim(upstream: str, *parts: Kept, **fields: Any) -> Claim:
     """A claim of the function `f` of a file."""
-    return Claim("m.py::f", "f", None, "f", "acme/m.py", upstream, "", parts or (Kept(0, len(upstream.encode())),), **fields)
+    return Claim(
+        "m.py::f", "f", None, "f", "acme/m.py", upstream, "", parts or (Kept(0, len(upstream.encode())),), **fields
+    )
 
 
 def says(text: str, *claims: Claim | OwnedClaim) -> list[str]:
@@ -318,7 +320,9 @@ def test_it_reads_syntax_newer_than_the_python_that_runs(text):
         with pytest.raises(SyntaxError):
             ast.parse(text)
     assert says(text, claim(text)) == []
-    assert says(text.replace("return", "return not").replace("pass", "x"), claim(text)) == ["without its deltas it is not upstream's"]
+    assert says(text.replace("return", "return not").replace("pass", "x"), claim(text)) == [
+        "without its deltas it is not upstream's"
+    ]
 
 
 def test_what_the_lock_declares_is_what_was_made():
@@ -338,7 +342,10 @@ def test_names_that_change_are_told_and_declared():
     made = "x = 1\n\n\n# Written out: g -> m.g\ndef f(x):\n    return m.g(x)\n"
     assert says(made, claim(text, renamed=(new,), names=frozenset({(21, 22)}))) == []
     assert any("changed names" in said for said in says(made, claim(text, renamed=(new,))))
-    assert any("does not say" in said for said in says(made[made.index("def") :], claim(text, renamed=(new,), names=frozenset({(21, 22)}))))
+    assert any(
+        "does not say" in said
+        for said in says(made[made.index("def") :], claim(text, renamed=(new,), names=frozenset({(21, 22)})))
+    )
     assert says(made.replace("m.g(", "m.h("), claim(text, renamed=(new,), names=frozenset({(21, 22)})))
 
 
@@ -347,7 +354,9 @@ def test_text_kept_twice_is_held_to_upstream_twice():
     kept = Kept(14, 18)
     change = ClaimedChange("d", 14, 18, (Put("if x:\n        "), kept, Put("\n    else:\n        "), kept))
     made = "def f(x):\n    # ### PATCH START: d\n    if x:\n        a(x)\n    else:\n        a(x)\n    # ### PATCH END: d\n"
-    known = claim(text, Kept(0, len(text), (change,)), edits=frozenset({("d", 14, 18, sha256(change.put.encode())[:16])}))
+    known = claim(
+        text, Kept(0, len(text), (change,)), edits=frozenset({("d", 14, 18, sha256(change.put.encode())[:16])})
+    )
     assert says(made, known) == []
     for number in (1, 2):
         parts = made.split("a(x)")
@@ -375,7 +384,9 @@ UNREADABLE = "def f(x):\n    (x.a): int = 1\n"
 
 def test_what_libcst_cannot_read_is_a_note_and_no_proof(project):
     assert [f.unread for f in prove(UNREADABLE, [claim(UNREADABLE)], "### PATCH")] == [True]
-    project.release("core", "        return self.run(batch)\n", "        (self.a): int = 1\n        return self.run(batch)\n")
+    project.release(
+        "core", "        return self.run(batch)\n", "        (self.a): int = 1\n        return self.run(batch)\n"
+    )
     report = project.regen(full=True)
     assert report.exit_code == 0
     assert {f.code for f in report.findings} >= {"PK664"}

@@ -12,7 +12,7 @@ import pytest
 from tests.engine.sample import Sample
 
 MODULE = "acme_set/runner.py"
-LINE = '    desc = self.dispatch(batch, rank=self.rank)'
+LINE = "    desc = self.dispatch(batch, rank=self.rank)"
 
 
 def tamper(sample: Sample, change: Callable[[dict[str, Any]], None]) -> None:
@@ -26,7 +26,10 @@ def tamper(sample: Sample, change: Callable[[dict[str, Any]], None]) -> None:
 def forged(sample: Sample) -> Sample:
     """A project whose module, outline and lock agree on a line that no manifest asks for."""
     assert sample.regen().exit_code == 0
-    files = [sample.root / "generated/generated_acme" / MODULE, sample.root / "generated/outlines/acme_set/runner.outline"]
+    files = [
+        sample.root / "generated/generated_acme" / MODULE,
+        sample.root / "generated/outlines/acme_set/runner.outline",
+    ]
     for path in files:
         text = path.read_text(encoding="utf-8")
         assert "and allowed(batch)" in text
@@ -60,7 +63,9 @@ def test_a_forged_digest_of_upstream_text_is_refused(sample):
     assert {f.code for f in report.findings} == {"PK402"}
 
 
-@pytest.mark.parametrize("name", ["../../victim.py", "/victim.py", "acme_set/../../victim.py", "C:/victim.py", "..", ""])
+@pytest.mark.parametrize(
+    "name", ["../../victim.py", "/victim.py", "acme_set/../../victim.py", "C:/victim.py", "..", ""]
+)
 def test_a_forged_lock_names_no_file_outside_the_generated_package(sample, name):
     assert sample.regen().exit_code == 0
     tamper(sample, lambda lock: lock["modules"].update({name: lock["modules"][MODULE]}))

@@ -47,10 +47,15 @@ def test_a_good_project(tmp_path):
         {
             "manifests/b.yaml": manifest("x/b.py", step("a:g", "depends_on: ['x/a.py::f', 'x/a.py::C.h']")),
             "manifests/a.yaml": manifest(
-                "x/a.py", step(), f"class: {{name: C, members: [{step('a:D.h')}]}}", "{kind: owned, part: parts/p.py, reason: r}"
+                "x/a.py",
+                step(),
+                f"class: {{name: C, members: [{step('a:D.h')}]}}",
+                "{kind: owned, part: parts/p.py, reason: r}",
             ),
             "manifests/parts/p.py": "def own(): ...\n",
-            "manifests/donor.yaml": manifest("d.py", step("a:f", "kind: backport, pin: next, remove_when: [{defines: 'a:f'}]")),
+            "manifests/donor.yaml": manifest(
+                "d.py", step("a:f", "kind: backport, pin: next, remove_when: [{defines: 'a:f'}]")
+            ),
         },
     )
     assert [m.module for m in loaded.manifests] == ["x/a.py", "x/b.py", "d.py"]
@@ -195,7 +200,9 @@ def test_pins_are_wanted_and_help_is_given(tmp_path):
 
 
 def test_broken_pins_do_not_blame_the_entries(tmp_path):
-    found = refused(tmp_path, {"manifests/pins.yaml": "schema: 1\npins: []\n", "manifests/a.yaml": manifest("a.py", step())})
+    found = refused(
+        tmp_path, {"manifests/pins.yaml": "schema: 1\npins: []\n", "manifests/a.yaml": manifest("a.py", step())}
+    )
     assert [(f.code, str(f.manifest)) for f in found] == [("PK004", "manifests/pins.yaml:2:7")]
 
 

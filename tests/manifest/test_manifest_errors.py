@@ -132,7 +132,11 @@ OPERATIONS = [
     ("unused part", delta("replace: 'x = 1'\nwith: '__upstream__'\nparts: {¶attn: 'x'}"), "PK011"),
     ("mistyped part", delta("replace: 'x = 1'\nwith: '__attn__; ¶__atn__'\nparts: {attn: 'x'}"), "PK011"),
     ("mistyped upstream", delta("replace: 'x = 1'\nwith: '¶__upstrem__'"), "PK011"),
-    ("nested without wrapping", delta("replace: 'x = 1'\nwith: 'y = 1'\ndeltas: ¶[{name: e, remove: 'x = 1'}]"), "PK011"),
+    (
+        "nested without wrapping",
+        delta("replace: 'x = 1'\nwith: 'y = 1'\ndeltas: ¶[{name: e, remove: 'x = 1'}]"),
+        "PK011",
+    ),
     ("probe with two keys", entry("remove_when:\n  - defines: a:b\n    ¶missing: a:c"), "PK017"),
     ("probe without key", entry("remove_when:\n  - ¶{}"), "PK017"),
     ("empty any", entry("remove_when:\n  - any: ¶[]"), "PK004"),
@@ -317,7 +321,9 @@ def test_members_are_named_with_their_class():
         (entry("symbol: a:b\nkind: backport\nremove_when: [{defines: ab}]"), "PK006"),
         (entry("symbol: a:b\nkind: backport").replace("entries:", "remove_when: [{defines: ab}]\nentries:"), "PK006"),
         (
-            entry("symbol: a:b\nkind: delegate\nvia: original\nbody: 'pass'\ndeltas: [{name: d, parameter: {add: ')'}}]"),
+            entry(
+                "symbol: a:b\nkind: delegate\nvia: original\nbody: 'pass'\ndeltas: [{name: d, parameter: {add: ')'}}]"
+            ),
             "PK020",
         ),
         (delta("replace: 'x = 1'\nwith: __a__\nparts: {a: 'x'}"), "PK007"),
@@ -355,7 +361,10 @@ def test_no_error_hides_another(text, expected):
         (entry("branch: 010"), "`branch` must be a whole number or text, not `010`"),
         (entry("late: [a, [b]]"), "item 2 of `late` must be text, not a list"),
         (delta("rebind: {a: {}}"), "`a` of `rebind` must be text, not a mapping"),
-        (delta("rebind: {no: 'x'}"), "the key `no` of `rebind` must be quoted: YAML reads no as true or false, this must be text"),
+        (
+            delta("rebind: {no: 'x'}"),
+            "the key `no` of `rebind` must be quoted: YAML reads no as true or false, this must be text",
+        ),
         (delta("replace: [a]\nwith: 'z'"), "`replace` must be text or a mapping, not a list"),
         (delta("insert: 'x'\nat: strat"), "`at` must be `start` or `end`, not `strat`"),
     ],

@@ -24,7 +24,11 @@ def test_the_example_of_the_design():
     (entry_,) = manifest.entries
     assert manifest.module == "acme_backport/runner.py"
     assert [str(i) for i in manifest.imports] == ["from acme_backport.halves import run_halves"]
-    assert (entry_.generated_name, entry_.kind, str(entry_.symbol)) == ("step_with_overlap", "copy", "acme.engine:Engine.step")
+    assert (entry_.generated_name, entry_.kind, str(entry_.symbol)) == (
+        "step_with_overlap",
+        "copy",
+        "acme.engine:Engine.step",
+    )
     assert [d.operation for d in entry_.deltas] == ["call", "expr", "replace"]
     call = entry_.deltas[0].call
     assert (call.match.text, call.callee.text) == ("self.dispatch(...)\n", "self.dispatch_overlap")

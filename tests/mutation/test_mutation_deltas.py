@@ -77,7 +77,10 @@ def test_all_deltas_also_inner_ones_are_found():
         "oven.py::bake/of the taken text", "oven.py::bake/another of it", "oven.py::Oven.warm/only",
     ]  # fmt: skip
     assert of("oven.py::bake/taken").inner == ("of the taken text", "another of it")
-    assert [m.name for m in mutations(MANIFEST.encode(), "oven.yaml", entries=True)] == ["oven.py::bake", "oven.py::Oven.warm"]
+    assert [m.name for m in mutations(MANIFEST.encode(), "oven.yaml", entries=True)] == [
+        "oven.py::bake",
+        "oven.py::Oven.warm",
+    ]
 
 
 CUTS = {
@@ -113,7 +116,11 @@ def test_an_entry_goes_and_a_class_with_its_only_member():
     ("name", "old", "new"),
     [
         ("bake/first", "      - name: first\n        at: start\n", "      -\n        name: first\n        at: start\n"),
-        ("Oven.warm/only", "          deltas:\n            - name: only", "          deltas: # here\n            - name: only"),
+        (
+            "Oven.warm/only",
+            "          deltas:\n            - name: only",
+            "          deltas: # here\n            - name: only",
+        ),
     ],
 )
 def test_an_item_that_does_not_stand_on_lines_of_its_own_is_refused(name, old, new):

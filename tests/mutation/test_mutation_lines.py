@@ -39,7 +39,10 @@ def test_a_module_reports_its_lines_once_per_phase(tmp_path: Path, monkeypatch) 
 
 
 def test_instruments_are_no_calls(tmp_path: Path) -> None:
-    calls = [[node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)] for text in (MODULE, instrumented(MODULE, "m"))]
+    calls = [
+        [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+        for text in (MODULE, instrumented(MODULE, "m"))
+    ]
     assert (len(calls[0]), len(calls[1])) == (0, 1)  # where the reporter is made
     assert isinstance(Hit.line, property)
 

@@ -11,10 +11,19 @@ from tools.mutation.judge import Verdict
 from tools.mutation.page import code_page, page, read_code_page, read_page, read_reasons, with_part
 
 VERDICTS = [
-    (Mutation("set/a.py", "set/a.py::f", "one | two", Position("a.yaml", 3)), Verdict("killed", "tests/dbo/test_a.py::test_x[a|b]", "assert")),
-    (Mutation("set/a.py", "set/a.py::A.g", "three", Position("a.yaml", 9)), Verdict("refused", "PK203 PK232", "no match")),
+    (
+        Mutation("set/a.py", "set/a.py::f", "one | two", Position("a.yaml", 3)),
+        Verdict("killed", "tests/dbo/test_a.py::test_x[a|b]", "assert"),
+    ),
+    (
+        Mutation("set/a.py", "set/a.py::A.g", "three", Position("a.yaml", 9)),
+        Verdict("refused", "PK203 PK232", "no match"),
+    ),
     (Mutation("set/b.py", "set/b.py::h", "four", Position("b.yaml", 9)), Verdict("survived", said="7 test files pass")),
-    (Mutation("set/b.py", "set/b.py::h", "five", Position("b.yaml", 19)), Verdict("timeout", "tests/dbo/test_b.py", "not done within 5 s")),
+    (
+        Mutation("set/b.py", "set/b.py::h", "five", Position("b.yaml", 19)),
+        Verdict("timeout", "tests/dbo/test_b.py", "not done within 5 s"),
+    ),
 ]
 
 
@@ -47,7 +56,10 @@ def test_the_committed_page_has_every_delta_and_each_is_noticed(root: Path):
 
 
 def test_the_two_parts_are_written_one_at_a_time():
-    first, code = page(VERDICTS, vllm="0.26.0", ascend=True), code_mutations("def f(a):\n    return a == 1\n", "afd_backports/set/a.py")
+    first, code = (
+        page(VERDICTS, vllm="0.26.0", ascend=True),
+        code_mutations("def f(a):\n    return a == 1\n", "afd_backports/set/a.py"),
+    )
     verdicts = [(code[0], Verdict("killed", "t")), (code[1], Verdict("survived", said="2 tests pass"))]
     second = code_page(verdicts, {code[1].name: "a | b"}, ascend=True)
     assert "| `f` | `return a == 1 => return a == 2` | a \\| b |" in second
@@ -68,7 +80,10 @@ def test_reasons_are_of_lines_that_are_there(root: Path):
 
 
 def test_modules_are_judged_one_by_one():
-    code = [*code_mutations("def f(a):\n    return a == 1\n", "afd_backports/set/a.py"), *code_mutations("def f(a):\n    return -a\n", "afd_backports/set/b.py")]
+    code = [
+        *code_mutations("def f(a):\n    return a == 1\n", "afd_backports/set/a.py"),
+        *code_mutations("def f(a):\n    return -a\n", "afd_backports/set/b.py"),
+    ]
     in_b = code_mutations("def g(a):\n    return a + 1\n", "afd_backports/set/b.py")
     all_of = {"a": 2, "b": 2, "c": 5}
     assert len(code) == len(in_b) == 2

@@ -68,12 +68,18 @@ def test_end():
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch) -> Sample:
     sample = Sample(tmp_path / "project")
-    sample.write("pyproject.toml", "[tool.afd-patchkit]\n[tool.pytest.ini_options]\naddopts = '--import-mode=importlib'\npythonpath = ['.']\n")
+    sample.write(
+        "pyproject.toml",
+        "[tool.afd-patchkit]\n[tool.pytest.ini_options]\naddopts = '--import-mode=importlib'\npythonpath = ['.']\n",
+    )
     (sample.root / "manifests/acme_set/runner.yaml").unlink()
     sample.manifest(MANIFEST, "total")
     sample.write("tests/dbo/conftest.py", "")
     sample.write("tests/dbo/test_total.py", TEST)
-    sample.write("tests/sim/ranks.py", "VLLM = None\nclass Zygote:\n    @staticmethod\n    def of(environment): pass\ndef stop_all(): pass\n")
+    sample.write(
+        "tests/sim/ranks.py",
+        "VLLM = None\nclass Zygote:\n    @staticmethod\n    def of(environment): pass\ndef stop_all(): pass\n",
+    )
     sample.write("tests/sim/environments.py", "def usual(): return []\n")
     for name in ("__init__", "mutation/__init__", "mutation/warm", "mutation/hits", "mutation/phases"):
         sample.write(f"tools/{name}.py", (ROOT / f"tools/{name}.py").read_text(encoding="utf-8"))
@@ -85,7 +91,19 @@ def project(tmp_path: Path, monkeypatch) -> Sample:
 
 
 def run(project: Sample, *arguments: str) -> int:
-    return main(["acme_set", "--python", sys.executable, "--source", f"acme={project.source}", "--offline", "--limit", "20", *arguments])
+    return main(
+        [
+            "acme_set",
+            "--python",
+            sys.executable,
+            "--source",
+            f"acme={project.source}",
+            "--offline",
+            "--limit",
+            "20",
+            *arguments,
+        ]
+    )
 
 
 def test_each_delta_is_dropped_and_the_page_says_who_noticed(project: Sample, capsys):
@@ -144,7 +162,11 @@ def test_total():
 
 
 def test_code_of_its_own_is_changed_and_the_tests_that_reach_it_are_run(project: Sample, capsys):
-    project.edit("manifests/acme_set/total.yaml", "entries:\n", "entries:\n  - kind: owned\n    part: parts/sizes.py\n    reason: ours.\n")
+    project.edit(
+        "manifests/acme_set/total.yaml",
+        "entries:\n",
+        "entries:\n  - kind: owned\n    part: parts/sizes.py\n    reason: ours.\n",
+    )
     project.write("manifests/acme_set/parts/sizes.py", PART)
     project.write("tests/dbo/test_total.py", CODE_TEST)
     assert run(project, "--code", "--write") == 1
@@ -213,7 +235,9 @@ def test_what_the_page_says_of_other_deltas_stays(project: Sample, capsys):
     project.write("mutations.md", f"## total\n\n{rows}| `total` | does nothing | **survived** |\n")
     assert run(project, *arguments) == 3
     assert capsys.readouterr().err.endswith("asked for:\n  total.py::total/does nothing\n")
-    project.write("mutations.md", f"## total\n\n{rows}| `total` | does nothing | `tests/dbo/test_other.py::test_it` |\n")
+    project.write(
+        "mutations.md", f"## total\n\n{rows}| `total` | does nothing | `tests/dbo/test_other.py::test_it` |\n"
+    )
     assert run(project, *arguments) == 0
     text = (project.root / "mutations.md").read_text(encoding="utf-8")
     assert "| total | 5 | 3 | 2 | 0 |" in text
@@ -227,7 +251,11 @@ def test_a_set_that_is_not_there(project: Sample, capsys):
 
 
 def test_manifests_that_are_wrong_anyway(project: Sample, capsys):
-    project.edit("manifests/acme_set/total.yaml", "return out\n        insert: |\n          assert", "return nothing\n        insert: |\n          assert")
+    project.edit(
+        "manifests/acme_set/total.yaml",
+        "return out\n        insert: |\n          assert",
+        "return nothing\n        insert: |\n          assert",
+    )
     assert run(project) == 3
     assert "the manifests as they are: PK" in capsys.readouterr().err
 
@@ -288,6 +316,11 @@ def test_the_test_that_noticed_before_runs_first_and_alone(tmp_path: Path):
     assert tests.ran == ["tests/dbo/test_b.py::test_y", "tests/dbo/test_b.py"]  # and that file without the mutation
     tests = Stub({"tests/dbo/test_a.py::test_x": "no"})
     assert judged(tests, "two").by == "tests/dbo/test_a.py::test_x"
-    assert tests.ran == ["tests/dbo/test_b.py::test_y", "tests/dbo/test_b.py", "tests/dbo/test_a.py", "tests/dbo/test_a.py"]
+    assert tests.ran == [
+        "tests/dbo/test_b.py::test_y",
+        "tests/dbo/test_b.py",
+        "tests/dbo/test_a.py",
+        "tests/dbo/test_a.py",
+    ]
     tests = Stub({})
     assert judged(tests, "three").outcome == "survived"

@@ -212,7 +212,9 @@ def test_class_dependencies_list_their_members(world) -> None:
 
 def test_members_in_branches_and_of_tuples_count_like_others(world) -> None:
     def plan(value: str) -> str:
-        return f"class Plan:\n    a, b = 1, {value}\n    try: c = 1\n    except E: d = 1\n    def f(self): return self.d\n"
+        return (
+            f"class Plan:\n    a, b = 1, {value}\n    try: c = 1\n    except E: d = 1\n    def f(self): return self.d\n"
+        )
 
     here, there = ({"acme/__init__.py": "", "acme/util.py": plan(value)} for value in ("2", "3"))
     made = world(here, {**there, "acme/m.py": "from acme.util import Plan\ndef f(): return Plan.d\n"})

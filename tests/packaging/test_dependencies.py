@@ -30,6 +30,8 @@ def test_dependencies_are_what_is_imported(root: Path) -> None:
     table = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {canonicalize_name(Requirement(text).name) for text in table["dependencies"]}
     given = packages_distributions()
-    used = {canonicalize_name(name) for module in imported(root / "afd_patchkit") for name in given.get(module, [module])}
+    used = {
+        canonicalize_name(name) for module in imported(root / "afd_patchkit") for name in given.get(module, [module])
+    }
     assert used - declared <= {"pydantic-core", "tomli"}  # pydantic pins its core; tomli is of Python 3.10
     assert declared - used <= {"tomli"}

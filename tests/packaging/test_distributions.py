@@ -52,7 +52,9 @@ def invented(clone: Path) -> Path:
     for file in (*INITS, *MODULES, "set_a/__pycache__/x.pyc", "notes.txt"):
         (package / file).parent.mkdir(parents=True, exist_ok=True)
         (package / file).write_text(f"# SPDX-License-Identifier: Apache-2.0\nNAME = {file!r}\n", encoding="utf-8")
-    modules: dict[str, dict[str, str]] = {name: {"sha256": hashlib.sha256((package / name).read_bytes()).hexdigest()} for name in MODULES}
+    modules: dict[str, dict[str, str]] = {
+        name: {"sha256": hashlib.sha256((package / name).read_bytes()).hexdigest()} for name in MODULES
+    }
     modules["set_a/retired.py"] = {}  # the lock keeps what it left out, without a text
     (clone / "generated/patchkit.lock").write_text(json.dumps({"modules": modules}), encoding="utf-8")
     return package
@@ -101,8 +103,14 @@ def test_the_wheel_of_the_generated_modules_holds_them_and_nothing_else(clone, i
     [
         (shutil.rmtree, "afd_backports/set_a/runner.py is not there"),
         (lambda package: (package / "set_a/runner.py").unlink(), "afd_backports/set_a/runner.py is not there"),
-        (lambda package: (package / "set_a/deep/__init__.py").unlink(), "afd_backports/set_a/deep/__init__.py is not there"),
-        (lambda package: (package / "set_a/runner.py").write_text("NAME = 2\n"), "afd_backports/set_a/runner.py is not what the lock says"),
+        (
+            lambda package: (package / "set_a/deep/__init__.py").unlink(),
+            "afd_backports/set_a/deep/__init__.py is not there",
+        ),
+        (
+            lambda package: (package / "set_a/runner.py").write_text("NAME = 2\n"),
+            "afd_backports/set_a/runner.py is not what the lock says",
+        ),
         (lambda package: (package / "set_a/old.py").write_text(""), "afd_backports/set_a/old.py is not in the lock"),
         (lambda package: (package.parent / "patchkit.lock").unlink(), "patchkit.lock is not there"),
         (lambda package: change_lock(package, overrides={"vllm": "0.30.0"}), "they were generated for vllm 0.30.0"),
@@ -154,7 +162,10 @@ def test_text_under_another_licence_is_noticed(clone, invented):
 
 def test_a_need_of_the_engine_is_noticed(clone, invented):
     project = clone / "backports/pyproject.toml"
-    project.write_text(project.read_text(encoding="utf-8").replace("dependencies = []", 'dependencies = ["afd-patchkit"]'), encoding="utf-8")
+    project.write_text(
+        project.read_text(encoding="utf-8").replace("dependencies = []", 'dependencies = ["afd-patchkit"]'),
+        encoding="utf-8",
+    )
     (wheel,) = build(clone / "backports", "--wheel")
     assert build_dist.distribution_problems([wheel], invented) == [f"{wheel.name}: needs afd-patchkit"]
 
@@ -199,7 +210,12 @@ def test_each_alone_in_a_fresh_environment(clone, tmp_path):
     python = _environment(tmp_path / "modules", backports)
     assert run(python, "-c", find, "afd_patchkit", "afd_backports", cwd=tmp_path).strip() == "['afd_backports']"
     ask = "from importlib.metadata import distributions as d; print(sorted(x.name for x in d()))"
-    assert set(ast.literal_eval(run(python, "-c", ask, cwd=tmp_path))) <= {"afd-backports", "pip", "setuptools", "wheel"}
+    assert set(ast.literal_eval(run(python, "-c", ask, cwd=tmp_path))) <= {
+        "afd-backports",
+        "pip",
+        "setuptools",
+        "wheel",
+    }
     where = "import afd_backports, pathlib; print(pathlib.Path(afd_backports.__file__).parent)"
     site = Path(run(python, "-c", where, cwd=tmp_path).strip())
     assert (site / "py.typed").is_file()
@@ -220,7 +236,9 @@ def _import_on_vllm(installed: Path, modules: list[str], folder: Path) -> None:
     """
     interpreter = os.environ.get(VLLM_PYTHON)
     if not interpreter:
-        pytest.skip(f"wheel installed and compiled; no environment with vLLM to import its modules in (`tools/test` sets {VLLM_PYTHON})")
+        pytest.skip(
+            f"wheel installed and compiled; no environment with vLLM to import its modules in (`tools/test` sets {VLLM_PYTHON})"
+        )
     alone = folder / "alone"
     shutil.copytree(installed / build_dist.PACKAGE, alone / build_dist.PACKAGE)
     sources = {name: alone / f"{name.replace('.', os.sep)}.py" for name in modules}

@@ -37,9 +37,9 @@ class Oven:
         return done
 '''
 
-NEW = OLD.replace('        heat = self.warm(limit)\n', '        heat = self.warm(limit)\n        self.lamp(True)\n').replace(
-    "        self.note(\"all\", len(done))\n", "        self.note(\"all\", len(done))\n        self.lamp(False)\n"
-)
+NEW = OLD.replace(
+    "        heat = self.warm(limit)\n", "        heat = self.warm(limit)\n        self.lamp(True)\n"
+).replace('        self.note("all", len(done))\n', '        self.note("all", len(done))\n        self.lamp(False)\n')
 
 
 def releases(folder: Path, old: str = OLD, new: str = NEW) -> dict[str, Path]:
@@ -56,6 +56,8 @@ def releases(folder: Path, old: str = OLD, new: str = NEW) -> dict[str, Path]:
 
 def engine(folder: Path, old: str = OLD, new: str = NEW) -> Engine:
     """The proof's engine on the two releases."""
-    options = SourceOptions(sources=releases(folder / "releases", old, new), offline=True, cache_dir=folder / "cache", search_path=())
+    options = SourceOptions(
+        sources=releases(folder / "releases", old, new), offline=True, cache_dir=folder / "cache", search_path=()
+    )
     (folder / "project").mkdir()
     return Engine("acme", "1.0", options, folder / "project")

@@ -52,15 +52,27 @@ def test_status_of_a_symbol_that_is_still_there(new, status):
 def test_status_of_a_symbol_that_is_gone(tmp_path, new, status):
     sources = releases(tmp_path, new=new)
 
-    one = Comparer(SourceOptions(sources={"acme": sources["acme@1.0"]}, offline=True, cache_dir=tmp_path / "c", search_path=()), "acme", "1.0")
-    two = Comparer(SourceOptions(sources={"acme": sources["acme@2.0"]}, offline=True, cache_dir=tmp_path / "c", search_path=()), "acme", "1.0")
+    one = Comparer(
+        SourceOptions(sources={"acme": sources["acme@1.0"]}, offline=True, cache_dir=tmp_path / "c", search_path=()),
+        "acme",
+        "1.0",
+    )
+    two = Comparer(
+        SourceOptions(sources={"acme": sources["acme@2.0"]}, offline=True, cache_dir=tmp_path / "c", search_path=()),
+        "acme",
+        "1.0",
+    )
     one._releases["2.0"] = two.release("2.0")
     assert one.drift("acme.oven:Oven.bake", "2.0").status == status
     assert one.drift("acme.oven:Oven.unknown", "2.0").status == "not at the base"
 
 
 def test_differences_are_found_and_new_names_compare_without_their_module():
-    found = {("m:f", "2"): Drift("body changed"), ("m:g", "2"): Drift("moved+renamed: n:h"), ("m:k", "2"): Drift("removed")}
+    found = {
+        ("m:f", "2"): Drift("body changed"),
+        ("m:g", "2"): Drift("moved+renamed: n:h"),
+        ("m:k", "2"): Drift("removed"),
+    }
     facts = {("m:f", "2"): "unchanged", ("m:g", "2"): "moved+renamed: h"}
     assert [(d.symbol, d.fact) for d in differences(found, facts)] == [("m:f", "unchanged"), ("m:k", "(no fact)")]
     assert normal("renamed: a.b:C.d") == "renamed: C.d"
@@ -69,10 +81,22 @@ def test_differences_are_found_and_new_names_compare_without_their_module():
 def test_the_page_says_who_differs_and_what_became_of_each_entry():
     found = {("vllm.m:f", "2.0"): Drift("body changed"), ("vllm.m:g", "2.0"): Drift("moved: vllm.n:g")}
     entries = (
-        EntryResult("a.py::f", "copy", "m:f", "m:f", "target", "review", deltas=(DeltaResult("x", "review"), DeltaResult("y", "clean"))),
+        EntryResult(
+            "a.py::f",
+            "copy",
+            "m:f",
+            "m:f",
+            "target",
+            "review",
+            deltas=(DeltaResult("x", "review"), DeltaResult("y", "clean")),
+        ),
         EntryResult("a.py::g", "copy", "m:g", "m:g", "target", "clean"),
     )
-    text = page(found, {("vllm.m:f", "2.0"): "unchanged", ("vllm.m:g", "2.0"): "moved: vllm.n:g"}, [UpgradeResult("vllm", "vllm", "1.0", "2.0", entries)])
+    text = page(
+        found,
+        {("vllm.m:f", "2.0"): "unchanged", ("vllm.m:g", "2.0"): "moved: vllm.n:g"},
+        [UpgradeResult("vllm", "vllm", "1.0", "2.0", entries)],
+    )
     assert "1 of 2 statuses differ" in text
     assert "| `vllm.m:f` | 2.0 | unchanged | body changed |" in text
     assert "| `a.py::f` | review (1 of 2) |" in text
@@ -100,7 +124,9 @@ def test_a_sample_of_the_facts_is_reproduced():
 def test_the_page_of_upgrades_has_a_part_that_is_written(tmp_path):
     def result(version, status, **more):
         entries = (
-            EntryResult("set/a.py::f", "copy", "m:f", "m:f", "target", status, upstream_changed="acme.m:f changed | text +1/-0"),
+            EntryResult(
+                "set/a.py::f", "copy", "m:f", "m:f", "target", status, upstream_changed="acme.m:f changed | text +1/-0"
+            ),
             EntryResult("set/b.py::g", "copy", "m:g", "m:g", "target", "unchanged"),
         )
         return UpgradeResult("vllm", "vllm", "1.0", version, entries, **more)

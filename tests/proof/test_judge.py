@@ -157,10 +157,16 @@ def test_a_clause_added_in_front_of_another_statement_belongs_to_the_one_above()
 
 def test_a_place_that_the_engine_got_wrong_is_seen():
     alignment = Alignment(BASE.lstrip("\n"), BASE.lstrip("\n"))
-    wrong = BASE.lstrip("\n").replace("        x = load(b)\n", "        x = load(b)\n        # ### PATCH START: p\n        print()\n        # ### PATCH END: p\n")
+    wrong = BASE.lstrip("\n").replace(
+        "        x = load(b)\n",
+        "        x = load(b)\n        # ### PATCH START: p\n        print()\n        # ### PATCH END: p\n",
+    )
     old = unit(alignment.old, "x = load(a)")
     assert judge(alignment, old, wrong, BASE.lstrip("\n"), "behind", "Assign", MARKER)[0] == "elsewhere"
-    assert judge(alignment, old, BASE.lstrip("\n"), BASE.lstrip("\n"), "behind", "Assign", MARKER) == ("unreadable", None)
+    assert judge(alignment, old, BASE.lstrip("\n"), BASE.lstrip("\n"), "behind", "Assign", MARKER) == (
+        "unreadable",
+        None,
+    )
 
 
 def test_the_judge_imports_nothing_of_the_engine():

@@ -58,7 +58,9 @@ def test_every_delta_on_the_invented_release_is_placed_or_shown(tmp_path):
     assert {c.status for c in judged} >= {"clean", "review"}
 
 
-TWICE = OLD.replace("        return done\n", "        self.keep(done)\n        return done\n").replace("            self.keep(rest)\n", "            self.hold(rest)\n")
+TWICE = OLD.replace("        return done\n", "        self.keep(done)\n        return done\n").replace(
+    "            self.keep(rest)\n", "            self.hold(rest)\n"
+)
 """The anchor `self.keep(...)` matches once in both, and another statement in the second."""
 
 
@@ -95,7 +97,7 @@ def test_runs_follow_from_the_seed():
 
 
 def test_long_upstream_text_is_elided():
-    yaml = '- name: probe\n  replace: |\n    ' + "value = something" * 9 + '\n  with: |\n    print("probe")\n'
+    yaml = "- name: probe\n  replace: |\n    " + "value = something" * 9 + '\n  with: |\n    print("probe")\n'
     assert max(map(len, elided(yaml).split("\n"))) < 80
     assert "probe" in elided(yaml)
 

@@ -46,7 +46,10 @@ def world(tmp_path: Path) -> World:
 
 def manifest(world: World, entries: str, extra: str = "") -> None:
     """One module of these entries."""
-    world.write("manifests/set/runner.yaml", f"schema: 1\nmodule: set/runner.py\nsummary: Entries.\npin: acme\n{extra}entries:\n{entries}")
+    world.write(
+        "manifests/set/runner.yaml",
+        f"schema: 1\nmodule: set/runner.py\nsummary: Entries.\npin: acme\n{extra}entries:\n{entries}",
+    )
 
 
 def at_the_pin(world: World, **files: str) -> Report:
@@ -89,7 +92,9 @@ U = "imports:\n  - from acme.engine import U\n"
 
 def test_a9_a_copied_callee_needs_more(world: World) -> None:
     manifest(world, GROUP, U)
-    entries = upgraded(world, ("def _make(self, x)", "def _make(self, x, y)"), ("self._make(batch)", "self._make(batch, 1)"))
+    entries = upgraded(
+        world, ("def _make(self, x)", "def _make(self, x, y)"), ("self._make(batch)", "self._make(batch, 1)")
+    )
     assert entries["G._make"].status == "clean"
     assert (entries["G.go"].status, "PK533" in codes(entries["G.go"])) == ("conflict", True)
 
@@ -120,7 +125,14 @@ def test_a10_with_a_default_it_fits(world: World) -> None:
 
 
 def test_a10_called_by_another_entry(world: World) -> None:
-    manifest(world, GROUP.replace("          reason: a test\n        - symbol: acme.engine:U.run", '          reason: a test\n          deltas:\n            - {name: more, parameter: {add: "rank"}}\n        - symbol: acme.engine:U.run'), U)
+    manifest(
+        world,
+        GROUP.replace(
+            "          reason: a test\n        - symbol: acme.engine:U.run",
+            '          reason: a test\n          deltas:\n            - {name: more, parameter: {add: "rank"}}\n        - symbol: acme.engine:U.run',
+        ),
+        U,
+    )
     found = at_the_pin(world).findings
     assert any(f.code == "PK331" and "upstream's text calls `self._make`" in f.message for f in found), found
 
@@ -194,7 +206,9 @@ CONDITION = """\
         ((("    made = Batch(batch.size)\n    return made", "    return batch"),), "retire"),
     ],
 )
-def test_e1_a_condition_is_never_true_by_emptiness(world: World, change: tuple[tuple[str, str], ...], status: str) -> None:
+def test_e1_a_condition_is_never_true_by_emptiness(
+    world: World, change: tuple[tuple[str, str], ...], status: str
+) -> None:
     manifest(world, CONDITION)
     entry = upgraded(world, *change)["reserve"]
     assert entry.status == status

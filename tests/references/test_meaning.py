@@ -144,7 +144,10 @@ def write(world: World, case: Case) -> None:
             new[module] = new[module].replace(old, text)
         world.release("2.0", new)
     body = textwrap.indent(case.ours, " " * 10)
-    world.deltas(f"- name: ours\n  after: |\n    out = batch.size\n  insert: |\n{textwrap.indent(case.ours, '    ')}\n", symbol=case.symbol)
+    world.deltas(
+        f"- name: ours\n  after: |\n    out = batch.size\n  insert: |\n{textwrap.indent(case.ours, '    ')}\n",
+        symbol=case.symbol,
+    )
     path = world.root / "manifests/set/runner.yaml"
     lines = "".join(f"  - {line}\n" for line in case.imports)
     if lines:
@@ -201,18 +204,26 @@ WRONG = {
     "A1 a missing argument": wrong("helper()", "PK331", "nothing for x"),
     "A1 an unknown keyword": wrong("helper_of(1, harder=True)", "PK331", "no parameter harder"),
     "A1 given twice": wrong("helper_of(1, n=2)", "PK331", "n is given twice"),
-    "A2 no such name": wrong("pass", "PK330", "has no `hlper`", "near: helper", imports=("from acme.tools import hlper",)),
+    "A2 no such name": wrong(
+        "pass", "PK330", "has no `hlper`", "near: helper", imports=("from acme.tools import hlper",)
+    ),
     "A2 no such module": wrong("pass", "PK330", "acme.tolls", "near: acme.tools", imports=("import acme.tolls",)),
-    "A2 no such module of ours": wrong("pass", "PK330", "generated_acme", imports=("from generated_acme.set.halves import x",)),
+    "A2 no such module of ours": wrong(
+        "pass", "PK330", "generated_acme", imports=("from generated_acme.set.halves import x",)
+    ),
     "A2 an import in the code": wrong("from acme.tools import nothing", "PK330", "has no `nothing`"),
-    "a name of a module": wrong("up.trimm(1)", "PK330", "has no `trimm`", "near: trim", imports=("import acme.tools as up",)),
+    "a name of a module": wrong(
+        "up.trimm(1)", "PK330", "has no `trimm`", "near: trim", imports=("import acme.tools as up",)
+    ),
     "a method": wrong("self.maek(1)", "PK330", "has no `maek`", symbol="U.run"),
     "a method of the class": wrong("U._make(1)", "PK331", "nothing for x", symbol="U.run"),
     "a base's method": wrong("super().from_base()", "PK331", "nothing for x", symbol="U.run"),
     "a keyword of a method": wrong("self._make(1, y=2)", "PK331", "no parameter y", symbol="U.run"),
     "a class method": wrong("U.build()", "PK331", "nothing for n", symbol="U.run"),
     "a static method": wrong("self.plain()", "PK331", "nothing for n", symbol="U.run"),
-    "an attribute of an attribute": wrong("self.batch.length", "PK330", "acme.engine:Batch has no `length`", symbol="U.run"),
+    "an attribute of an attribute": wrong(
+        "self.batch.length", "PK330", "acme.engine:Batch has no `length`", symbol="U.run"
+    ),
     "an attribute of what was made": wrong("self.own.length", "PK330", "has no `length`", symbol="U.run"),
     "a member of an enumeration": wrong("Mode.OFFF", "PK330", "has no `OFFF`", "near: OFF"),
     "a dataclass": wrong("Batch()", "PK331", "nothing for size"),
@@ -236,19 +247,24 @@ def test_what_does_not_work_is_an_error(world: World, case: Case) -> None:
     (place,) = {f.manifest for f in errors}
     assert place is not None
     line = (world.root / place.file).read_text().split("\n")[place.line - 1]
-    assert line[place.column - 1 :].lstrip("- ").startswith((*case.ours.split("\n"), *case.imports)) or case.ours in line, line
+    assert (
+        line[place.column - 1 :].lstrip("- ").startswith((*case.ours.split("\n"), *case.imports)) or case.ours in line
+    ), line
 
 
 def test_a_name_that_another_module_of_ours_lacks(world: World) -> None:
     write(world, Case("pass", imports=("from generated_acme.set.more import g, nothing",)))
-    world.write("manifests/set/more.yaml", """
+    world.write(
+        "manifests/set/more.yaml",
+        """
         schema: 1
         module: set/more.py
         summary: More.
         pin: acme
         entries:
           - {symbol: acme.engine:f, name: g, reason: a test, share: true}
-    """)
+    """,
+    )
     path = world.root / "manifests/set/runner.yaml"
     path.write_text(path.read_text().replace("    reason: a test", "    reason: a test\n    share: true"))
     (error,) = [f for f in at_the_pin(world).findings if f.exit_code]
@@ -256,7 +272,9 @@ def test_a_name_that_another_module_of_ours_lacks(world: World) -> None:
     assert "generated_acme.set.more has no `nothing`" in error.message
 
 
-SLOTTED = {"slots": "class S:\n    __slots__ = ('x',)\n\n    def run(self, batch):\n        out = batch.size\n        return out\n"}
+SLOTTED = {
+    "slots": "class S:\n    __slots__ = ('x',)\n\n    def run(self, batch):\n        out = batch.size\n        return out\n"
+}
 
 
 @pytest.mark.parametrize(("ours", "expected"), [("self.x = 1", set()), ("self.extra = 1", {"PK330"})])
@@ -332,7 +350,11 @@ def test_an_upgrade_looks_at_what_our_code_refers_to(world: World, name: str, ol
 
 def test_a_module_that_is_gone(world: World) -> None:
     write(world, UPGRADED["the module is gone"])
-    world.release("2.0", {name: text for name, text in FILES.items() if name != "tools"} | {"engine": ENGINE.replace("from acme.tools import helper, shared\n", "")})
+    world.release(
+        "2.0",
+        {name: text for name, text in FILES.items() if name != "tools"}
+        | {"engine": ENGINE.replace("from acme.tools import helper, shared\n", "")},
+    )
     assert not at_the_pin(world).exit_code
     (entry,) = world.upgrade().entries
     assert (entry.status, codes(entry)) == ("conflict", {"PK534"})

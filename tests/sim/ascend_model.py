@@ -77,4 +77,6 @@ class SimMlaForCausalLM(SimMoEForCausalLM):
     def __init__(self, *, vllm_config: Any, prefix: str = "") -> None:
         super().__init__(vllm_config=vllm_config, prefix=prefix)
         config = vllm_config.model_config.hf_config
-        rotary_embedding._record_cos_and_sin_cache(*rotary_cache(config.qk_rope_head_dim, config.max_position_embeddings))
+        rotary_embedding._record_cos_and_sin_cache(
+            *rotary_cache(config.qk_rope_head_dim, config.max_position_embeddings)
+        )

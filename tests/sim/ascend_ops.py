@@ -18,7 +18,11 @@ CAUSAL = 3
 
 
 def scatter_kv(
-    key: torch.Tensor, value: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor, slot_mapping: torch.Tensor
+    key: torch.Tensor,
+    value: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    slot_mapping: torch.Tensor,
 ) -> None:
     """Write keys and values where the slots say; negative slots are padding."""
     count = slot_mapping.shape[0]
@@ -89,7 +93,11 @@ def npu_scatter_pa_kv_cache(
 
 
 def _npu_reshape_and_cache(
-    key: torch.Tensor, value: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor, slot_indices: torch.Tensor
+    key: torch.Tensor,
+    value: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    slot_indices: torch.Tensor,
 ) -> None:
     npu_scatter_pa_kv_cache(key, value, key_cache, value_cache, slot_indices)
 
@@ -118,7 +126,13 @@ class FusedInferAttentionScore:
         return out, lse
 
     def out(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *, out: Sequence[torch.Tensor], **options: Any
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *,
+        out: Sequence[torch.Tensor],
+        **options: Any,
     ) -> None:
         """Write the result into `out[0]`."""
         given = {name: option for name, option in options.items() if name not in _IGNORED}

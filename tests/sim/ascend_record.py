@@ -148,12 +148,22 @@ class Recorder:
             seen |= {
                 "decodes": [first.num_decodes, first.num_decode_tokens, first.num_prefills, first.prefill],
                 "state": first.attn_state.name,
-                "lengths": [first.seq_lens, decode.seq_lens, decode.seq_lens_list, decode.seq_lens_device, decode.max_seq_lens],
+                "lengths": [
+                    first.seq_lens,
+                    decode.seq_lens,
+                    decode.seq_lens_list,
+                    decode.seq_lens_device,
+                    decode.max_seq_lens,
+                ],
                 "offsets": first.query_start_loc,
                 "tables": [decode.block_table.shape[0], decode.block_table[:, 0]],
                 "positions": decode.input_positions.shape,
                 # A graph reads the factors where they were when it was captured.
-                "rotary": [same_memory(decode.cos, rotary_embedding._cos_mla), decode.cos.storage_offset(), decode.cos.shape],
+                "rotary": [
+                    same_memory(decode.cos, rotary_embedding._cos_mla),
+                    decode.cos.storage_offset(),
+                    decode.cos.shape,
+                ],
             }
         fields = [batch.num_reqs, batch.num_reqs_after_padding, batch.num_tokens, batch.num_tokens_after_padding]
         return [mode.name, *fields, kwargs.get("for_capture", False)], seen
@@ -176,9 +186,13 @@ class Recorder:
 
         with replaced(torch_npu._C, "_weak_ref_tensor", weak_reference):
             self.runner.capture_model()
-        counts = [[size, len(params.events[size]), len(params.handles[size]), len(params.attn_params[size])] for size in SIZES]
+        counts = [
+            [size, len(params.events[size]), len(params.handles[size]), len(params.attn_params[size])] for size in SIZES
+        ]
         distinct = len({id(space) for space in params.workspaces.values()})
-        self.keep("capture", SIZES, [counts, distinct, all(any(s is w for w in weak) for s in params.workspaces.values())])
+        self.keep(
+            "capture", SIZES, [counts, distinct, all(any(s is w for w in weak) for s in params.workspaces.values())]
+        )
 
     def steps(self) -> None:
         """A prefill step, and decode steps of all counts; then a dummy run."""
@@ -269,7 +283,11 @@ class Recorder:
             arguments = np.array(lengths, dtype=np.int32), len(scheduled), *([np.array(scheduled, dtype=np.int32)] * 2)
             self.keep("build_attn_state", [lengths, scheduled], build_attn_state(self.config, *arguments).name)
         buffers = self.runner.input_buffers
-        self.keep("AscendInputBuffers", [], [list(buffers.query_start_loc.shape), buffers.seq_lens_np.shape, str(buffers.seq_lens_np.dtype)])
+        self.keep(
+            "AscendInputBuffers",
+            [],
+            [list(buffers.query_start_loc.shape), buffers.seq_lens_np.shape, str(buffers.seq_lens_np.dtype)],
+        )
         self.rotary()
         self.context()
         self.switches()
@@ -286,7 +304,9 @@ class Recorder:
             for cached in (False, True):
                 cos, sin = rotary.get_cos_and_sin_mla(torch.tensor(positions), use_cache=cached)
                 views = [same_memory(cos, rotary._cos_mla), same_memory(sin, rotary._sin_mla), cos.storage_offset()]
-                self.keep("get_cos_and_sin_mla", [positions, cached], [list(cos.shape), cos.flatten(), sin.flatten(), views])
+                self.keep(
+                    "get_cos_and_sin_mla", [positions, cached], [list(cos.shape), cos.flatten(), sin.flatten(), views]
+                )
 
     def context(self) -> None:
         """What the platform puts into a forward context, and how it is read."""
@@ -303,11 +323,17 @@ class Recorder:
             )
             masks.append(found["mc2_mask"])
             shown = [None if mask is None else [mask, same_memory(mask, masks[0])] for mask in masks[-1:]]
-            self.keep("set_additional_forward_context", [tokens, across], [{name: found[name] for name in names}, shown])
-        with set_forward_context({}, self.config, num_tokens=4, num_tokens_across_dp=torch.tensor([4] * self.rank.size)):
+            self.keep(
+                "set_additional_forward_context", [tokens, across], [{name: found[name] for name in names}, shown]
+            )
+        with set_forward_context(
+            {}, self.config, num_tokens=4, num_tokens_across_dp=torch.tensor([4] * self.rank.size)
+        ):
             before = _EXTRA_CTX.capturing
             _EXTRA_CTX.capturing = True
-            self.keep("_ExtraForwardContextProxy", [], [before, _EXTRA_CTX.capturing, raised(lambda: _EXTRA_CTX.no_such_name)])
+            self.keep(
+                "_ExtraForwardContextProxy", [], [before, _EXTRA_CTX.capturing, raised(lambda: _EXTRA_CTX.no_such_name)]
+            )
 
     def switches(self) -> None:
         """Blocks in which names mean something else."""
@@ -318,7 +344,12 @@ class Recorder:
 
         for name, block, owner, member in (
             ("communicator_switch", communicator_switch, cuda_communicator, "CudaCommunicator"),
-            ("graph_manager_wrapper", lambda: graph_manager_wrapper(self.runner), model_runner, "ModelCudaGraphManager"),
+            (
+                "graph_manager_wrapper",
+                lambda: graph_manager_wrapper(self.runner),
+                model_runner,
+                "ModelCudaGraphManager",
+            ),
         ):
             before = vars(owner)[member]
             with block():
@@ -365,7 +396,9 @@ def main() -> None:
     first, second = run_ranks(record, environment=environment)
     calls = {name: [[a, b] for a, b in zip(first[name], second[name], strict=True)] for name in first}
     head = {"distribution": "vllm-ascend", "commit": "80d8c194f7584b17fe08065ea99a130916f6b0e7"}
-    rows = ",\n".join(f'  {json.dumps(name)}: [\n   ' + ",\n   ".join(map(json.dumps, kept)) + "\n  ]" for name, kept in calls.items())
+    rows = ",\n".join(
+        f"  {json.dumps(name)}: [\n   " + ",\n   ".join(map(json.dumps, kept)) + "\n  ]" for name, kept in calls.items()
+    )
     body = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     FILE.write_text(f'{{\n{body},\n "calls": {{\n{rows}\n }}\n}}\n', encoding="utf-8")
 

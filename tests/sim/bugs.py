@@ -103,7 +103,9 @@ def unsliced_slots(rank: int) -> AbstractContextManager[None]:
     prepare = DefaultModelState.prepare_attn
     first: list[Any] = []
 
-    def prepared(self: Any, batch: Any, mode: Any, tables: Any, slots: Any, *args: Any, ubatch_idx: int = 0, **kwargs: Any) -> Any:
+    def prepared(
+        self: Any, batch: Any, mode: Any, tables: Any, slots: Any, *args: Any, ubatch_idx: int = 0, **kwargs: Any
+    ) -> Any:
         if ubatch_idx == 0:
             first[:] = [slots]
         else:

@@ -33,4 +33,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for what, variable in (("vLLM 0.30.0", DONOR_VARIABLE), ("vllm-ascend", ASCEND_VARIABLE)):
         tree = os.environ.get(variable)
         instead = "its stand-in" if variable == ASCEND_VARIABLE else "not available"
-        terminalreporter.write_line(f"simulation: {what} " + (f"from {tree}" if tree else f"{instead} ({variable} is not set)"))
+        terminalreporter.write_line(
+            f"simulation: {what} " + (f"from {tree}" if tree else f"{instead} ({variable} is not set)")
+        )

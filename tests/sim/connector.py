@@ -126,7 +126,15 @@ class _End:
     """
 
     def __init__(
-        self, folder: Path, *, role: str, index: int, size: int, layers: int, timeout: float = PEER, capture_moves_data: bool = True
+        self,
+        folder: Path,
+        *,
+        role: str,
+        index: int,
+        size: int,
+        layers: int,
+        timeout: float = PEER,
+        capture_moves_data: bool = True,
     ) -> None:
         """Join the group of all ranks: FFN ranks come first.
 
@@ -181,7 +189,9 @@ class _End:
         if status == _ABORTED:
             raise PeerAborted(f"the other end has given up step {self.number} at {transfer}")
         if said != [transfer.layer, transfer.stage, tokens]:
-            raise PeerDiverged(f"step {self.number}: {tokens} tokens are announced for {transfer}; layer, stage, tokens sent: {said}")
+            raise PeerDiverged(
+                f"step {self.number}: {tokens} tokens are announced for {transfer}; layer, stage, tokens sent: {said}"
+            )
 
     def _transfer(self, name: str, work: Work, operands: list[torch.Tensor]) -> None:
         if self.capture_moves_data or not record(name, work, operands):
@@ -250,7 +260,11 @@ class AttentionEnd(_End):
 
     def _post(self, hidden_states: torch.Tensor, transfer: Transfer) -> None:
         # The other end sends when it is done, whether somebody waits here or not.
-        reply = _Reply(self._send_message(transfer, hidden_states), torch.zeros(4, dtype=torch.int64), torch.empty_like(hidden_states))
+        reply = _Reply(
+            self._send_message(transfer, hidden_states),
+            torch.zeros(4, dtype=torch.int64),
+            torch.empty_like(hidden_states),
+        )
         reply.works = [self._receive(part, self._tag(transfer, i)) for i, part in enumerate((reply.header, reply.data))]
         self._replies[transfer] = reply
 

@@ -60,9 +60,14 @@ def _begin(kind: str) -> bool:
         return False
     _installed.append(kind)
     importlib.import_module("torch._dynamo.trace_rules")  # its tables list torch.cuda as it is before
-    importlib.import_module("torch._dynamo.variables.torch").TorchInGraphFunctionVariable._get_handlers()  # and so do these
+    importlib.import_module(
+        "torch._dynamo.variables.torch"
+    ).TorchInGraphFunctionVariable._get_handlers()  # and so do these
 
-    _replace(torch.Tensor, {"to": _moving(torch.Tensor.to), "is_pinned": _yes, "pin_memory": _itself, "record_stream": _nothing})
+    _replace(
+        torch.Tensor,
+        {"to": _moving(torch.Tensor.to), "is_pinned": _yes, "pin_memory": _itself, "record_stream": _nothing},
+    )
     _replace(torch, {name: _making(getattr(torch, name)) for name in _FACTORIES})
     _open_python_operators()
     _open_triton_kernels()

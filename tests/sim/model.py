@@ -138,7 +138,12 @@ class Layer(nn.Module):
         self.qkv = nn.Linear(hidden, sum(self.sizes), bias=False)
         self.out = nn.Linear(heads * head, hidden, bias=False)
         self.attention = Attention(
-            heads, head, head**-0.5, num_kv_heads=kv_heads, cache_config=vllm_config.cache_config, prefix=f"{prefix}.attn"
+            heads,
+            head,
+            head**-0.5,
+            num_kv_heads=kv_heads,
+            cache_config=vllm_config.cache_config,
+            prefix=f"{prefix}.attn",
         )
         self.experts = Experts(number, hidden, config.intermediate_size, config.sim_experts)
 
@@ -167,7 +172,11 @@ class SimMoEForCausalLM(nn.Module):
         return self.tokens(input_ids)
 
     def forward(
-        self, input_ids: torch.Tensor, positions: torch.Tensor, intermediate_tensors: Any = None, inputs_embeds: Any = None
+        self,
+        input_ids: torch.Tensor,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: Any = None,
     ) -> torch.Tensor:
         """Hidden states of all tokens."""
         x = self.tokens(input_ids.long()) + self.positions(positions)

@@ -32,7 +32,9 @@ def join_groups(config: Any, *, rank: int, size: int, rendezvous: Path) -> None:
 
     if dist.is_initialized():
         return
-    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", world_size=size, rank=rank, timeout=GROUP_TIMEOUT)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{rendezvous}", world_size=size, rank=rank, timeout=GROUP_TIMEOUT
+    )
     parallel = config.parallel_config
     world = parallel.tensor_parallel_size * parallel.pipeline_parallel_size
     with set_current_vllm_config(config):

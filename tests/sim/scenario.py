@@ -99,7 +99,9 @@ def play(rank: Rank, scenario: Scenario, runner_class: RunnerClass | None = None
         runner_class: makes the runner from configuration and device; vLLM's model runner V2 by default.
     """
     size = len(scenario.prompts)
-    config = make_config(scenario.model, graphs=scenario.graphs, dbo=scenario.dbo, dp=(rank.index, size), **scenario.engine)
+    config = make_config(
+        scenario.model, graphs=scenario.graphs, dbo=scenario.dbo, dp=(rank.index, size), **scenario.engine
+    )
     join_groups(config, rank=rank.index, size=size, rendezvous=rank.folder / "groups")
     TRACE.clear()
     watch: AbstractContextManager[list[Race]] = checked() if scenario.races else contextlib.nullcontext([])
@@ -123,7 +125,9 @@ def play(rank: Rank, scenario: Scenario, runner_class: RunnerClass | None = None
     return Outcome(scheduler.outputs, spy.seen, tuple(TRACE.marks), captured, replays, tuple(races), capture_races)
 
 
-def play_all(rank: Rank, scenarios: Mapping[str, Scenario], runner_class: RunnerClass | None = None) -> dict[str, Outcome]:
+def play_all(
+    rank: Rank, scenarios: Mapping[str, Scenario], runner_class: RunnerClass | None = None
+) -> dict[str, Outcome]:
     """Play several scenarios, one after the other."""
     return {name: play(rank, scenario, runner_class) for name, scenario in scenarios.items()}
 

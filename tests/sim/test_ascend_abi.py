@@ -14,7 +14,7 @@ from tests.sim import ascend_abi
 pytestmark = pytest.mark.vllm
 
 MODULE = "acme.graph"
-SOURCE = '''
+SOURCE = """
 @dataclass
 class Params(Base):
     events: dict[int, list]
@@ -29,7 +29,7 @@ class Params(Base):
 
 def update(params, *args, **kwargs) -> None:
     pass
-'''
+"""
 
 
 @pytest.fixture
@@ -99,8 +99,14 @@ def test_the_stand_in_for_vllm_ascend_has_its_signatures(module):
 
 def test_the_stand_in_has_what_the_generated_modules_import():
     generated = Path(ascend_abi.__file__).parents[2] / "manifests/vllm_v026_mrv2_dbo/parts"
-    nodes = [node for path in generated.glob("ascend_*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-    wanted = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vllm_ascend.")}
+    nodes = [
+        node for path in generated.glob("ascend_*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    wanted = {
+        node.module
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vllm_ascend.")
+    }
     packages = {module.rpartition(".")[0] for module in MODULES}
     assert wanted - packages <= set(MODULES)
     assert len(wanted) > 5

@@ -36,7 +36,10 @@ def answer(ffn: FFNEnd) -> None:
     for layer in range(LAYERS):
         for stage in ffn.payload.tokens:
             received = ffn.recv_attn_output(stage, layer_idx=layer)
-            ffn.send_ffn_output(received.hidden_states * 2 + received.context.layer * 100 + received.context.stage * 10, received.context)
+            ffn.send_ffn_output(
+                received.hidden_states * 2 + received.context.layer * 100 + received.context.stage * 10,
+                received.context,
+            )
 
 
 def exchange(attention: AttentionEnd, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -183,7 +186,9 @@ def test_other_tokens_than_announced_are_noticed() -> None:
     )
 
 
-@pytest.mark.parametrize("flags", [{}, {"is_warmup": True}, {"is_graph_capturing": True}, {"is_graph_replaying": True}, {"is_end": True}])
+@pytest.mark.parametrize(
+    "flags", [{}, {"is_warmup": True}, {"is_graph_capturing": True}, {"is_graph_replaying": True}, {"is_end": True}]
+)
 def test_a_payload_is_read_as_it_was_sent(flags: dict[str, bool]) -> None:
     said = payload(3, 5, **flags)
     read = Payload.decode(said.encode())

@@ -125,7 +125,10 @@ def run(program: Program, inputs: list[Tensor]) -> list[Tensor]:
     return found
 
 
-@given(st.lists(st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 9), st.integers(0, 9)), max_size=8), st.integers(0, 99))
+@given(
+    st.lists(st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 9), st.integers(0, 9)), max_size=8),
+    st.integers(0, 99),
+)
 def test_a_replay_does_what_the_program_does(program, seed):
     generator = torch.Generator().manual_seed(seed)
     fresh = [torch.rand(6, generator=generator) for _ in range(3)]

@@ -107,7 +107,9 @@ class Buggy:
         self.bug, self.plain = bug, plain
 
     def play(self, scenario: Scenario) -> list[Outcome]:
-        return run_ranks(with_bug, self.bug, replace(scenario, races=True), environment=oracle.donor_or_skip(), timeout=60)
+        return run_ranks(
+            with_bug, self.bug, replace(scenario, races=True), environment=oracle.donor_or_skip(), timeout=60
+        )
 
     def worst(self, outcomes: list[Outcome]) -> float:
         return max(difference(one.logits, other.logits) for one, other in zip(outcomes, self.plain, strict=True))

@@ -162,7 +162,7 @@ def test_the_processes_of_a_team_stay():
 @pytest.mark.parametrize("function", [fail, die])
 def test_a_team_ends_with_its_first_failure(function):
     with Team(world=1, environment=BARE) as team:
-        (_, process), = team.call(count)
+        ((_, process),) = team.call(count)
         with pytest.raises((OwnError, RankFailed)):
             team.call(function, *([0] if function is fail else []))
         assert not Path(f"/proc/{process}").exists()
@@ -184,7 +184,9 @@ def test_an_environment_that_cannot_be_imported():
 
 
 def test_an_environment_with_threads_is_not_forked(tmp_path: Path):
-    (tmp_path / "threaded.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n")
+    (tmp_path / "threaded.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+    )
     with pytest.raises(RankFailed, match="2 threads run after the imports"):
         run_ranks(describe, "a", environment=Environment("threaded", ("threaded",), (str(tmp_path / "threaded.py"),)))
 

@@ -120,7 +120,9 @@ def text_of(upstream: UpstreamFile, qualname: str) -> str:
     return textwrap.dedent("\n".join(parts))
 
 
-def check(upstream: UpstreamFile, qualname: str, text: str, *facts: Rebinding, head: str = HEAD, container: str | None = None):
+def check(
+    upstream: UpstreamFile, qualname: str, text: str, *facts: Rebinding, head: str = HEAD, container: str | None = None
+):
     return judge(upstream, group(upstream, qualname), head + text, facts, container=container)
 
 
@@ -304,7 +306,11 @@ def late():
             Rebinding("mangled", "__n", "_Base__n"),
         ],
     ),
-    ("Base.kind", "from acme import core\ndef kind(self):\n    return core.Base\n", [Rebinding("class", "__class__", "core.Base")]),
+    (
+        "Base.kind",
+        "from acme import core\ndef kind(self):\n    return core.Base\n",
+        [Rebinding("class", "__class__", "core.Base")],
+    ),
     (
         "Base.value",
         "@property\ndef value(self):\n    return self._Base__n\n@value.setter\ndef value(self, new):\n    self._Base__n = new\n",
@@ -333,7 +339,13 @@ def test_every_fact_must_be_declared_and_nothing_else(upstream, qualname, text, 
 
 WRONG_FACTS = [
     ("bump", "_core.counter", "_core.other", Rebinding("name", "counter", "_core.other"), "counter"),
-    ("bump", "import acme.core as", "import acme.other as", Rebinding("name", "counter", "_core.counter"), "acme.other.counter"),
+    (
+        "bump",
+        "import acme.core as",
+        "import acme.other as",
+        Rebinding("name", "counter", "_core.counter"),
+        "acme.other.counter",
+    ),
     ("Base.kind", "core.Base", "core.LIMIT", Rebinding("class", "__class__", "core.LIMIT"), "acme.core.LIMIT"),
     ("Base.value", "_Base__n", "_Other__n", Rebinding("mangled", "__n", "_Other__n"), "it is _Base__n"),
 ]
@@ -350,7 +362,12 @@ def test_a_declared_rebinding_must_mean_the_same(upstream, qualname, old, new, f
 def test_a_wrong_relative_import_is_noticed(upstream):
     _, text, facts = REBOUND[1]
     wrong = [Rebinding("import", ".", "acme.core"), facts[1]]
-    assert "it is acme" in check(upstream, "late", text.replace("from acme import sibling as", "from acme.core import sibling as"), *wrong).detail
+    assert (
+        "it is acme"
+        in check(
+            upstream, "late", text.replace("from acme import sibling as", "from acme.core import sibling as"), *wrong
+        ).detail
+    )
 
 
 NOT_CARRIED = [
@@ -410,7 +427,9 @@ def test_guarded_imports_lead_to_the_same(upstream):
 
 
 def test_a_builtin_that_only_type_checkers_see_otherwise():
-    file = UpstreamFile("acme.m", "if TYPE_CHECKING:\n    def next(it): ...\n    from a import iter\ndef f(x): return next(x)\n")
+    file = UpstreamFile(
+        "acme.m", "if TYPE_CHECKING:\n    def next(it): ...\n    from a import iter\ndef f(x): return next(x)\n"
+    )
     assert judge(file, group(file, "f"), "def f(x): return next(x)\n").status == "verbatim"
     shadowed = UpstreamFile("acme.m", "def next(it): ...\ndef f(x): return next(x)\n")
     assert "not bound" in judge(shadowed, group(shadowed, "f"), "def f(x): return next(x)\n").detail
@@ -457,7 +476,10 @@ def test_global_names_are_the_compilers(name):
         code = find_code(compile(tree, "x", "exec", dont_inherit=True), [node.name], None)
         assert code
         wanted = {
-            i.argval for c in _all(code) for i in dis.get_instructions(c) if i.opname in {"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"}
+            i.argval
+            for c in _all(code)
+            for i in dis.get_instructions(c)
+            if i.opname in {"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"}
         }
         # names of a class body that the class itself does not bind, local annotations and dead code are not in that list
         assert wanted <= Scopes(node).globals | {"__debug__"}, function.qualname

@@ -37,7 +37,11 @@ def test_what_is_written_is_read(project: Project) -> None:
         ('{"schema": 1}', "`accepted`: field required", (0, 0)),
         ('{"schema": 1, "accepted": [3]}', "`accepted.0`: ", (0, 0)),
         (f'{{"schema": 1, "accepted": [{{{ROW}}}]}}', "`accepted.0.why`: field required", (0, 0)),
-        (f'{{"schema": 1, "accepted": [{{{ROW}, "why": 3}}]}}', "`accepted.0.why`: input should be a valid string", (0, 0)),
+        (
+            f'{{"schema": 1, "accepted": [{{{ROW}, "why": 3}}]}}',
+            "`accepted.0.why`: input should be a valid string",
+            (0, 0),
+        ),
         (f'{{"schema": 1, "accepted": [{{{ROW}, "why": "w", "by": "me"}}]}}', "`accepted.0.by`: ", (0, 0)),
     ],
 )

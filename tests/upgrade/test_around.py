@@ -69,7 +69,11 @@ def put(anchor: str, code: str) -> str:
     return f"- name: ours\n  after: |\n    {anchor}\n  insert: |\n{textwrap.indent(code, '    ')}\n"
 
 
-WARN, NOTE, CLOSE = put("self.warn(e)", "self.ours(e)"), put("self.note(value)", "self.ours()"), put("self.close()", "self.ours()")
+WARN, NOTE, CLOSE = (
+    put("self.warn(e)", "self.ours(e)"),
+    put("self.note(value)", "self.ours()"),
+    put("self.close()", "self.ours()"),
+)
 OUT = put("out = self.run(batch)", "self.ours(out)")
 CASES = {
     "B1 the caught type": (TRY, WARN, ("except OSError as e", "except Exception as e"), "review", {"PK511", "PK513"}),
@@ -125,21 +129,45 @@ def test_around(world: World, name: str) -> None:
 DEAD = {
     "at the end": ("def f(n):\n    return n\n", "- name: ours\n  at: end\n  insert: |\n    print(n)\n"),
     "after a return": ("def f(n):\n    return n\n", put("return n", "print(n)")),
-    "after a raise": ("def f(n):\n    if n:\n        raise ValueError\n    return n\n", put("raise ValueError", "print(n)")),
-    "behind branches": ("def f(n):\n    if n:\n        return 1\n    else:\n        return 2\n", "- name: ours\n  at: end\n  insert: |\n    print(n)\n"),
-    "behind an endless loop": ("def f(n):\n    while True:\n        n.go()\n", "- name: ours\n  at: end\n  insert: |\n    print(n)\n"),
+    "after a raise": (
+        "def f(n):\n    if n:\n        raise ValueError\n    return n\n",
+        put("raise ValueError", "print(n)"),
+    ),
+    "behind branches": (
+        "def f(n):\n    if n:\n        return 1\n    else:\n        return 2\n",
+        "- name: ours\n  at: end\n  insert: |\n    print(n)\n",
+    ),
+    "behind an endless loop": (
+        "def f(n):\n    while True:\n        n.go()\n",
+        "- name: ours\n  at: end\n  insert: |\n    print(n)\n",
+    ),
 }
 ALIVE = {
-    "a loop that ends": ("def f(n):\n    while True:\n        break\n", "- name: ours\n  at: end\n  insert: |\n    print(n)\n"),
-    "a branch goes on": ("def f(n):\n    if n:\n        return 1\n", "- name: ours\n  at: end\n  insert: |\n    print(n)\n"),
-    "a handler goes on": ("def f(n):\n    try:\n        return n.x\n    except AttributeError:\n        pass\n", "- name: ours\n  at: end\n  insert: |\n    print(n)\n"),
+    "a loop that ends": (
+        "def f(n):\n    while True:\n        break\n",
+        "- name: ours\n  at: end\n  insert: |\n    print(n)\n",
+    ),
+    "a branch goes on": (
+        "def f(n):\n    if n:\n        return 1\n",
+        "- name: ours\n  at: end\n  insert: |\n    print(n)\n",
+    ),
+    "a handler goes on": (
+        "def f(n):\n    try:\n        return n.x\n    except AttributeError:\n        pass\n",
+        "- name: ours\n  at: end\n  insert: |\n    print(n)\n",
+    ),
 }
 
 
-@pytest.mark.parametrize(("text", "deltas", "expected"), [*((*c, {"PK225"}) for c in DEAD.values()), *((*c, set()) for c in ALIVE.values())], ids=[*DEAD, *ALIVE])
+@pytest.mark.parametrize(
+    ("text", "deltas", "expected"),
+    [*((*c, {"PK225"}) for c in DEAD.values()), *((*c, set()) for c in ALIVE.values())],
+    ids=[*DEAD, *ALIVE],
+)
 def test_b10_code_that_can_never_run(world: World, text: str, deltas: str, expected: set[str]) -> None:
     world.release("1.0", {"engine": text})
     world.deltas(deltas)
     report = regen(world.project, RunOptions(sources=world.options(acme="acme-1.0")))
     assert {f.code for f in report.findings if f.exit_code} == expected
-    assert all(f.delta == "ours" and f.manifest is not None and f.manifest.line > 5 for f in report.findings if f.exit_code)
+    assert all(
+        f.delta == "ours" and f.manifest is not None and f.manifest.line > 5 for f in report.findings if f.exit_code
+    )

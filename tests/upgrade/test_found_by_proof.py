@@ -28,7 +28,9 @@ DELTA = """
 @pytest.mark.parametrize(
     "new",
     [
-        pytest.param(BASE.replace("    self.check(batch)\n", "    self.open(batch)\n    self.check(batch)\n"), id="added"),
+        pytest.param(
+            BASE.replace("    self.check(batch)\n", "    self.open(batch)\n    self.check(batch)\n"), id="added"
+        ),
         pytest.param(BASE.replace("    self.check(batch)\n", ""), id="removed"),
         pytest.param(BASE.replace("    self.check(batch)\n", "    self.check(batch, strict=True)\n"), id="changed"),
     ],

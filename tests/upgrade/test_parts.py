@@ -135,7 +135,10 @@ def test_alignment(new: str, expected: dict[str, str | None]) -> None:
 
 
 def test_equal_statements_keep_their_order() -> None:
-    one, other = symbol("def f(q):\n    go()\n    stop()\n    go()\n"), symbol("def f(q):\n    go()\n    go()\n    stop()\n    go()\n")
+    one, other = (
+        symbol("def f(q):\n    go()\n    stop()\n    go()\n"),
+        symbol("def f(q):\n    go()\n    go()\n    stop()\n    go()\n"),
+    )
     found = align(one, other)
     body, new = one.node.body, other.node.body  # type: ignore[union-attr]
     became = [new.index(s.node) if (s := found.find(n)) else None for n in body]

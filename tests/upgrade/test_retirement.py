@@ -63,7 +63,11 @@ WORK = {
     },
 }  # fmt: skip
 """Entries that are not `unchanged`, by release and status; each was read in upstream's change."""
-STAYS = {"ascend_params.py": "parts/ascend_params.py", "ascend_stages.py": "parts/ascend_stages.py", "slicer.py": "parts/slicer.py"}
+STAYS = {
+    "ascend_params.py": "parts/ascend_params.py",
+    "ascend_stages.py": "parts/ascend_stages.py",
+    "slicer.py": "parts/slicer.py",
+}
 
 
 @pytest.fixture
@@ -122,10 +126,14 @@ def test_the_release_with_native_ubatches_gets_nothing_of_the_backport(project: 
             return {n.name for n in ast.parse(path.read_text()).body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
 
         assert defined(package / SET / name) == defined(project.manifests / SET / part)
-        imported = {n.module for n in ast.walk(ast.parse((package / SET / name).read_text())) if isinstance(n, ast.ImportFrom)}
+        imported = {
+            n.module for n in ast.walk(ast.parse((package / SET / name).read_text())) if isinstance(n, ast.ImportFrom)
+        }
         assert not [module for module in imported if (module or "").startswith(project.package)]
     (condition,) = notes(report, "PK661")
-    assert condition.endswith("the target defines vllm.v1.worker.gpu.cudagraph_utils:BatchExecutionDescriptor.num_ubatches")
+    assert condition.endswith(
+        "the target defines vllm.v1.worker.gpu.cudagraph_utils:BatchExecutionDescriptor.num_ubatches"
+    )
     stays = [f for f in report.findings if f.code == "PK662"]
     assert {f.entry for f in stays} == {f"{SET}/{name}::{part}" for name, part in STAYS.items()}
     assert all("no removal condition" in f.message and "Ascend" in f.message.replace("ascend", "Ascend") for f in stays)
@@ -139,7 +147,9 @@ def test_the_release_with_native_ubatches_gets_nothing_of_the_backport(project: 
 
 def test_the_upgrade_lists_what_to_delete(results: dict[str, UpgradeResult]) -> None:
     result = results["0.30.0"]
-    assert {e.ref for e in result.entries if e.status != "retire"} == {f"{SET}/{n}::{part}" for n, part in STAYS.items()}
+    assert {e.ref for e in result.entries if e.status != "retire"} == {
+        f"{SET}/{n}::{part}" for n, part in STAYS.items()
+    }
     assert len(result.deletions) == result.count("retire") == len(result.entries) - len(STAYS)
     assert {line.partition("::")[0].removeprefix(f"{SET}/") for line in result.stays} == set(STAYS)
 

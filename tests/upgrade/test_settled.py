@@ -56,7 +56,9 @@ def said(world: World, name: str) -> tuple[int, list[tuple[str, str, str | None]
     world.release("2.0", {"engine": RELEASES[name]})
     options = world.options(**{"acme": "acme-2.0", "acme@1.0": "acme-1.0", "acme@2.0": "acme-2.0"})
     report = regen(world.project, RunOptions(overrides={"acme": "2.0"}, sources=options))
-    return report.exit_code, [(f.code, f.message, f.entry) for f in report.findings if f.code in ("PK501", "PK660", "PK661", "PK662", "PK663")]
+    return report.exit_code, [
+        (f.code, f.message, f.entry) for f in report.findings if f.code in ("PK501", "PK660", "PK661", "PK662", "PK663")
+    ]
 
 
 G = "set/runner.py::g"

@@ -145,7 +145,10 @@ def test_retire_says_what_goes_and_what_stays(world: World) -> None:
     world.write("manifests/set/runner.yaml", SET)
     world.regen()
     result = world.upgrade()
-    assert [(e.ref, e.status) for e in result.entries] == [("set/runner.py::f", "retire"), ("set/runner.py::g", "unchanged")]
+    assert [(e.ref, e.status) for e in result.entries] == [
+        ("set/runner.py::f", "retire"),
+        ("set/runner.py::g", "unchanged"),
+    ]
     assert result.deletions == ("manifests/set/runner.yaml:6: set/runner.py::f",)
     assert result.stays == ("set/runner.py::g: it has no removal condition. a test",)
     assert (result.exit_code, result.retired_modules) == (1, ())
@@ -164,7 +167,11 @@ def test_an_entry_that_needs_a_retired_one_is_a_conflict(world: World) -> None:
     world.release("1.0", {"engine": both})
     world.release("2.0", {"engine": both + "\n\nclass Overlap: ...\n"})
     world.write("manifests/set/runner.yaml", SET + "    depends_on: [f]\n")
-    other = SET.partition("  - symbol: acme.engine:f")[0].replace("runner", "other").replace("entries:", "imports:\n  - from generated_acme.set.runner import f\nentries:")
+    other = (
+        SET.partition("  - symbol: acme.engine:f")[0]
+        .replace("runner", "other")
+        .replace("entries:", "imports:\n  - from generated_acme.set.runner import f\nentries:")
+    )
     world.write("manifests/set/other.yaml", other + "  - symbol: acme.engine:h\n    reason: a test\n")
     for version in ("1.0", "2.0"):
         path = world.releases / f"acme-{version}/acme/engine.py"
@@ -184,7 +191,10 @@ def test_linked_entries_are_both_flagged(world: World) -> None:
     both = BODY + "\n\ndef g(x):\n    y = x\n    return y\n"
     world.release("1.0", {"engine": both})
     world.release("2.0", {"engine": both.replace("y = x", "y = x + 1")})
-    world.write("manifests/set/runner.yaml", SET.replace("    remove_when:\n      - defines: acme.engine:Overlap\n", "") + "    depends_on: [f]\n")
+    world.write(
+        "manifests/set/runner.yaml",
+        SET.replace("    remove_when:\n      - defines: acme.engine:Overlap\n", "") + "    depends_on: [f]\n",
+    )
     world.regen()
     assert {e.ref.partition("::")[2]: (e.status, codes(e)) for e in world.upgrade().entries} == {
         "f": ("review", {"PK537"}),
@@ -197,7 +207,10 @@ def test_a_watched_symbol_changed(world: World, old: str | None) -> None:
     world.release("1.0", {"engine": BODY})
     world.release("2.0", {"engine": BODY.replace("len(batch)", "batch.size")})
     head = SET.partition("  - symbol: acme.engine:f")[0]
-    world.write("manifests/set/runner.yaml", head + "  - kind: owned\n    part: part.py\n    watch: [acme.engine:f]\n    reason: a test\n")
+    world.write(
+        "manifests/set/runner.yaml",
+        head + "  - kind: owned\n    part: part.py\n    watch: [acme.engine:f]\n    reason: a test\n",
+    )
     world.write("manifests/set/part.py", "def ours():\n    return 1\n")
     world.regen()
     entry = world.upgrade(old=old).entries[0]
@@ -237,7 +250,14 @@ def backport(world: World) -> None:
     world.write("manifests/pins.yaml", (world.root / "manifests/pins.yaml").read_text() + DONOR)
     world.deltas(LOG.replace("self.log(out)", "helper(out)"))
     path = world.root / "manifests/set/runner.yaml"
-    path.write_text(path.read_text().replace("reason: a test", "kind: backport\n    pin: donor\n    reason: a test\n    remove_when:\n      - defines: acme.engine:f").replace("entries:", "imports:\n  - from acme.tools import helper\nentries:"))
+    path.write_text(
+        path.read_text()
+        .replace(
+            "reason: a test",
+            "kind: backport\n    pin: donor\n    reason: a test\n    remove_when:\n      - defines: acme.engine:f",
+        )
+        .replace("entries:", "imports:\n  - from acme.tools import helper\nentries:")
+    )
     world.release("1.0", {"tools": "def helper(x):\n    return x\n"})
     world.release("1.0", {"engine": BODY}, pin="donor")
 
@@ -389,7 +409,18 @@ def test_attributes_below_an_early_return_of_a_constructor(world: World) -> None
 
 def test_alias_sites_added_and_removed(world: World) -> None:
     world.release("1.0", {"engine": BODY, "a": "from .engine import f\n", "b": "from acme.engine import f as g\n"})
-    world.release("2.0", {"engine": BODY, "a": "x = 1\n", "b": "y = 1\nfrom acme.engine import f as g\n", "c": "from acme.engine import *\n", "d": "def h():\n    from .engine import f\n", "e": "if TYPE_CHECKING:\n    from .engine import f\n", "k": "from .b import g as last\n"})
+    world.release(
+        "2.0",
+        {
+            "engine": BODY,
+            "a": "x = 1\n",
+            "b": "y = 1\nfrom acme.engine import f as g\n",
+            "c": "from acme.engine import *\n",
+            "d": "def h():\n    from .engine import f\n",
+            "e": "if TYPE_CHECKING:\n    from .engine import f\n",
+            "k": "from .b import g as last\n",
+        },
+    )
     world.deltas(LOG)
     world.regen()
     (change,) = world.upgrade().aliases

@@ -114,7 +114,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], E
     [
         ("kv", "0.27.1", "review", {"PK514"}),  # the warm-up call below our early return
         ("warmup", "0.27.1", "review", {"PK515"}),  # a synchronisation between the two
-        ("loop", "0.27.1", "review", {"PK530"}),  # a decorator; what changed inside the loop behind the delta is no matter
+        (
+            "loop",
+            "0.27.1",
+            "review",
+            {"PK530"},
+        ),  # a decorator; what changed inside the loop behind the delta is no matter
         ("dp_loop", "0.27.1", "review", {"PK530"}),
         ("launch", "0.27.1", "clean", set()),  # a parameter dropped, the body equal
         ("launch", "0.28.0", "review", {"PK532"}),  # one object instead of a tuple

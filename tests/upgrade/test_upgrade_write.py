@@ -120,7 +120,10 @@ def test_commit_evidence_of_the_old_release_goes(world: World) -> None:
 
 
 def test_retired_entries_are_written_and_still_to_be_deleted(world: World) -> None:
-    world.write("manifests/set/runner.yaml", MANIFEST.replace("      deltas:", "      remove_when:\n        - defines: acme.engine:Overlap\n      deltas:"))
+    world.write(
+        "manifests/set/runner.yaml",
+        MANIFEST.replace("      deltas:", "      remove_when:\n        - defines: acme.engine:Overlap\n      deltas:"),
+    )
     world.release("2.0", {"engine": BODY + "\n\nclass Overlap: ...\n"})
     world.regen()
     result = world.upgrade(write=True)
@@ -164,7 +167,13 @@ def test_a_later_change_opens_it_again(world: World) -> None:
 
 
 def test_an_acceptance_of_one_delta_does_not_cover_another(world: World) -> None:
-    world.release("2.0", {"engine": GUARDED.replace("def f(self, batch)", "@wraps\ndef f(self, batch)") + "\n\ndef wraps(x): return x\n"})
+    world.release(
+        "2.0",
+        {
+            "engine": GUARDED.replace("def f(self, batch)", "@wraps\ndef f(self, batch)")
+            + "\n\ndef wraps(x): return x\n"
+        },
+    )
     accept(world, "set/runner.py::f/log")
     entry = world.upgrade().entries[0]
     assert [d.accepted for d in entry.deltas] == [False, True]
@@ -233,7 +242,9 @@ def test_a_proposal_is_written_once_it_is_accepted(world: World) -> None:
     accept(world, "f/log")
     result = world.upgrade(write=True)
     assert result.exit_code == 0, result.findings
-    assert manifest(world) == MANIFEST.replace("\n            self.done(...)", "            self.finished(...)"), "all else stays"
+    assert manifest(world) == MANIFEST.replace("\n            self.done(...)", "            self.finished(...)"), (
+        "all else stays"
+    )
     assert is_current(world, "2.0")
 
 

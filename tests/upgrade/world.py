@@ -52,7 +52,9 @@ class World(Invented):
         """The manifest of one entry with these deltas."""
         body = textwrap.indent(textwrap.dedent(text).strip("\n"), " " * 6)
         head = MANIFEST.format(symbol=symbol).replace("set/runner.py", f"set/{name}.py")
-        self.write(f"manifests/set/{name}.yaml", f"{head}{body}\n" if body.strip() else head.removesuffix("    deltas:\n"))
+        self.write(
+            f"manifests/set/{name}.yaml", f"{head}{body}\n" if body.strip() else head.removesuffix("    deltas:\n")
+        )
 
     def options(self, **sources: str) -> SourceOptions:
         """Offline; explicit sources only."""
@@ -60,15 +62,21 @@ class World(Invented):
 
     def regen(self, version: str = "1.0", **arguments: Any) -> Report:
         """Generate at a release; it must work."""
-        sources = {p.name.rpartition("-")[0]: p.name for p in sorted(self.releases.iterdir()) if p.name.endswith("-1.0")}
+        sources = {
+            p.name.rpartition("-")[0]: p.name for p in sorted(self.releases.iterdir()) if p.name.endswith("-1.0")
+        }
         sources["acme"] = f"acme-{version}"
         report = self.run({key: self.releases / value for key, value in sources.items()}, **arguments)
         assert report.exit_code == 0, report.findings
         return report
 
-    def upgrade(self, version: str = "2.0", *, pin: str = "acme", old: str | None = "1.0", write: bool = False) -> UpgradeResult:
+    def upgrade(
+        self, version: str = "2.0", *, pin: str = "acme", old: str | None = "1.0", write: bool = False
+    ) -> UpgradeResult:
         """Upgrade; `old=None` hides the old release."""
-        sources = {p.name.rpartition("-")[0]: p.name for p in sorted(self.releases.iterdir()) if p.name.endswith("-1.0")}
+        sources = {
+            p.name.rpartition("-")[0]: p.name for p in sorted(self.releases.iterdir()) if p.name.endswith("-1.0")
+        }
         sources.pop(pin, None)
         if (self.releases / f"{pin}-{version}").exists():
             sources[f"{pin}@{version}"] = f"{pin}-{version}"

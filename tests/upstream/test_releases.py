@@ -13,7 +13,11 @@ from tests.upstream.packages import make_sdist, make_wheel
 @pytest.fixture
 def offered(index):
     for version in ("0.9", "1.0", "1.10", "1.2", "2.0rc1", "1.11"):
-        index.add(f"acme-{version}-py3-none-any.whl", make_wheel(version=version), yanked="broken" if version == "1.11" else False)
+        index.add(
+            f"acme-{version}-py3-none-any.whl",
+            make_wheel(version=version),
+            yanked="broken" if version == "1.11" else False,
+        )
     index.add("acme-1.3.tar.gz", make_sdist())
     return index
 

@@ -85,6 +85,3 @@ def _lines(symbol: Symbol, replacements: list[tuple[str, str]]) -> list[str]:
     body = [line for line in lines if line and not line.startswith("# Copied from")]
     head = re.sub(r"^(async def|def|class) \w+", r"\1 _", body[0])
     return [head, *body[1:]]
-
-
-

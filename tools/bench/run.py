@@ -180,7 +180,9 @@ def copied(_: int) -> None:
     archive = fetch()
     found = check_all(archive)
     print(json.dumps(found, indent=1))
-    print(f"copied blocks: {found['blocks']} in {found['seconds']:.1f} s = {found['blocks'] / found['seconds']:.0f} blocks/s")
+    print(
+        f"copied blocks: {found['blocks']} in {found['seconds']:.1f} s = {found['blocks'] / found['seconds']:.0f} blocks/s"
+    )
 
 
 def upgrade(runs: int) -> None:

@@ -22,7 +22,10 @@ from tools.oracles.proof.judge import dedent
 ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "0.28.0"
 _CHANGES = (
-    ("        value = scale(item, {n})\n", "        value = scale(item, {n})\n        logger.debug('scaled %s', value)\n"),
+    (
+        "        value = scale(item, {n})\n",
+        "        value = scale(item, {n})\n        logger.debug('scaled %s', value)\n",
+    ),
     ("    out = []\n", "    batch = list(batch)\n    out = []\n"),
     ("", ""),
 )
@@ -46,7 +49,9 @@ def whole_project(runs: int) -> None:
     ours = Took(statistics.median(t.wall for t in times), statistics.median(t.cpu for t in times))
     result = upgrade(load_project(ROOT), pin_overrides={"vllm": RELEASE})
     changed = triples(result.entries)
-    print(f"warm upgrade --vllm {RELEASE}, {len(result.entries)} entries: {ours.wall:.2f} s, processor {ours.cpu:.2f} s (median of {runs})")
+    print(
+        f"warm upgrade --vllm {RELEASE}, {len(result.entries)} entries: {ours.wall:.2f} s, processor {ours.cpu:.2f} s (median of {runs})"
+    )
     peers(changed, "the functions that changed", ours)
 
 

@@ -77,7 +77,9 @@ def code_mutations(text: str, module: str, upstream: Collection[str] = ()) -> li
         change = _change(found.data, start, end, new)
         seen[scope, change] += 1
         number = seen[scope, change]
-        result.append(CodeMutation(module, scope, line, reached, start, end, new, change + (f" ({number})" if number > 1 else "")))
+        result.append(
+            CodeMutation(module, scope, line, reached, start, end, new, change + (f" ({number})" if number > 1 else ""))
+        )
     return result
 
 

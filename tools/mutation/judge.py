@@ -67,11 +67,16 @@ class Judge:
         """
         base = self.sight.generated
         changed = {name: text for name, text in modules.items() if text != base.get(name)}
-        if modules.keys() == base.keys() and all(self.sight.meaning(text) == self.sight.meaning(base[name]) for name, text in changed.items()):
+        if modules.keys() == base.keys() and all(
+            self.sight.meaning(text) == self.sight.meaning(base[name]) for name, text in changed.items()
+        ):
             return Verdict("survived", said="the generated code is the same without it")
         known = self.known.get(mutation.name, "")
         files = self.sight.about(path)
-        for file in sorted((f for f in files if f not in self.useless), key=lambda f: (f != known.partition("::")[0], -self._noticed[path, f])):
+        for file in sorted(
+            (f for f in files if f not in self.useless),
+            key=lambda f: (f != known.partition("::")[0], -self._noticed[path, f]),
+        ):
             result = self._result(file, modules, changed, scratch, known if known.startswith(f"{file}::") else "")
             if result.timeout:
                 return Verdict("timeout", file, f"not done within {self.limit:g} s")
@@ -114,13 +119,23 @@ class LineJudge:
         useless: tests that fail without a mutation, too, and how; they notice nothing.
     """
 
-    def __init__(self, sight: Sight, results: Results, environment: Sequence[str], *, limit: float, seconds: float) -> None:
-        self.sight, self.results, self.environment, self.limit, self.seconds = sight, results, environment, limit, seconds
+    def __init__(
+        self, sight: Sight, results: Results, environment: Sequence[str], *, limit: float, seconds: float
+    ) -> None:
+        self.sight, self.results, self.environment, self.limit, self.seconds = (
+            sight,
+            results,
+            environment,
+            limit,
+            seconds,
+        )
         self.record = Record()
         self.useless: dict[str, str] = {}
         self._noticed: Counter[tuple[str, str]] = Counter()
 
-    def look(self, records: Records, scratch: Scratch, say: Callable[[str], object], only: Collection[str] = ()) -> None:
+    def look(
+        self, records: Records, scratch: Scratch, say: Callable[[str], object], only: Collection[str] = ()
+    ) -> None:
         """Record which lines the tests reach, as far as that is not known from an earlier run.
 
         Args:
@@ -151,7 +166,10 @@ class LineJudge:
         path = mutation.module
         module = {line for lines in self.record.lines.values() for line in lines if line[0] == path}
         lines = {(path, mutation.reached)} if mutation.reached else module
-        likely = sorted((test for scope, test in self._noticed if scope == mutation.scope), key=lambda test: -self._noticed[mutation.scope, test])
+        likely = sorted(
+            (test for scope, test in self._noticed if scope == mutation.scope),
+            key=lambda test: -self._noticed[mutation.scope, test],
+        )
         choice = reaching(self.record, lines, [test for test in likely[:3] if test not in self.useless], self.seconds)
         tests = [test for test in choice.tests if test not in self.useless]
         if not tests:

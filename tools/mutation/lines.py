@@ -31,7 +31,9 @@ def instrumented(text: str, module: str) -> str:
                     reporting.append(statement)
                 vars(node)[block] = reporting
     start = next(n for n, statement in enumerate(tree.body) if not _first(statement))
-    tree.body[start:start] = ast.parse(f"from tools.mutation.hits import Hit\n__hit__ = Hit({module!r})\n__hit__.line = 0").body
+    tree.body[start:start] = ast.parse(
+        f"from tools.mutation.hits import Hit\n__hit__ = Hit({module!r})\n__hit__.line = 0"
+    ).body
     return ast.unparse(ast.fix_missing_locations(tree))
 
 

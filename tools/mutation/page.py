@@ -52,7 +52,12 @@ def read_reasons(path: Path = REASONS) -> dict[str, str]:
 
 
 def code_page(
-    verdicts: Sequence[tuple[CodeMutation, Verdict]], reasons: Mapping[str, str], *, ascend: bool, all_of: Mapping[str, int] = {}, old: str = ""
+    verdicts: Sequence[tuple[CodeMutation, Verdict]],
+    reasons: Mapping[str, str],
+    *,
+    ascend: bool,
+    all_of: Mapping[str, int] = {},
+    old: str = "",
 ) -> str:
     """The text of the page's second part.
 
@@ -79,14 +84,20 @@ def code_page(
         else:
             rows.append((module, (count,)))
         sections += section
-    lines = [_CODE_INTRO.format(title=_CODE_TITLE, ascend=_ascend(ascend)), "| module | changes | noticed | not noticed |", "|:--|--:|--:|--:|"]
+    lines = [
+        _CODE_INTRO.format(title=_CODE_TITLE, ascend=_ascend(ascend)),
+        "| module | changes | noticed | not noticed |",
+        "|:--|--:|--:|--:|",
+    ]
     total = [sum(column) for column in zip(*((*counts, 0, 0)[:3] for _, counts in rows), strict=True)]
     for module, counts in [*rows, ("all", tuple(total))]:
         lines.append(f"| {module} | {' | '.join([*map(str, counts), '-', '-'][:3])} |")
     return "\n".join([*lines, *sections]) + "\n"
 
 
-def _survivors(module: str, verdicts: Sequence[tuple[CodeMutation, Verdict]], reasons: Mapping[str, str]) -> Iterator[str]:
+def _survivors(
+    module: str, verdicts: Sequence[tuple[CodeMutation, Verdict]], reasons: Mapping[str, str]
+) -> Iterator[str]:
     survivors = [(m, v) for m, v in verdicts if not v.noticed and Path(m.module).stem == module]
     if survivors:
         yield from ("", f"{_CODE_SECTION}{module}", "", "| in | without => with the change | why |", "|:--|:--|:--|")
@@ -137,7 +148,9 @@ def _ascend(there: bool) -> str:
 
 def page(verdicts: Sequence[tuple[Mutation, Verdict]], *, vllm: str, ascend: bool) -> str:
     """The text of the page."""
-    return "\n".join([_INTRO.format(vllm=vllm, ascend=_ascend(ascend)), *_summary(verdicts), *_modules(verdicts)]) + "\n"
+    return (
+        "\n".join([_INTRO.format(vllm=vllm, ascend=_ascend(ascend)), *_summary(verdicts), *_modules(verdicts)]) + "\n"
+    )
 
 
 def _summary(verdicts: Sequence[tuple[Mutation, Verdict]]) -> Iterator[str]:
@@ -146,7 +159,10 @@ def _summary(verdicts: Sequence[tuple[Mutation, Verdict]]) -> Iterator[str]:
     yield "| module | deltas | noticed by a test | refused by `regen` | not noticed |"
     yield "|:--|--:|--:|--:|--:|"
     rows = [(m, *(counts[m, o] for o in ("killed", "refused", "survived", "timeout"))) for m in modules]
-    for module, killed, refused, *missed in [*rows, ("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:]))]:
+    for module, killed, refused, *missed in [
+        *rows,
+        ("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])),
+    ]:
         yield f"| {module} | {killed + refused + sum(missed)} | {killed} | {refused} | {sum(missed)} |"
     yield ""
 

@@ -53,7 +53,12 @@ class Phases:
     def pytest_sessionfinish(self) -> None:
         """Write what was noted when the run ends."""
         self._switch(0)
-        told = {"names": self.names, "seconds": self._seconds, "fixtures": self._fixtures, "failed": sorted(set(self._failed))}
+        told = {
+            "names": self.names,
+            "seconds": self._seconds,
+            "fixtures": self._fixtures,
+            "failed": sorted(set(self._failed)),
+        }
         (self.folder / TOLD).write_text(json.dumps(told), encoding="utf-8")
 
     @contextlib.contextmanager

@@ -133,14 +133,22 @@ class Run:
         if self.problem is not None:
             raise self.problem
         if self.judge.useless:
-            print(f"\n{sum(v.noticed for v in self.verdicts.values())} of {self.total} mutations are noticed by the other tests.")
-            raise Broken("\n  ".join(["these fail without a mutation:", *(f"{test}: {why}" for test, why in self.judge.useless.items())]))
+            print(
+                f"\n{sum(v.noticed for v in self.verdicts.values())} of {self.total} mutations are noticed by the other tests."
+            )
+            raise Broken(
+                "\n  ".join(
+                    ["these fail without a mutation:", *(f"{test}: {why}" for test, why in self.judge.useless.items())]
+                )
+            )
 
     def judged(self, mutant: Mutant, scratch: Scratch) -> Verdict:
         """The verdict on a mutant: whether `regen` or a test notices."""
         if isinstance(self.judge, Judge):
             assert isinstance(mutant.mutation, Mutation)
-            return self.judge.verdict(mutant.mutation, f"{self.package}/{mutant.mutation.module}", mutant.modules, scratch)
+            return self.judge.verdict(
+                mutant.mutation, f"{self.package}/{mutant.mutation.module}", mutant.modules, scratch
+            )
         assert isinstance(mutant.mutation, CodeMutation)
         return self.judge.verdict(mutant.mutation, mutant.modules, scratch)
 
@@ -225,7 +233,11 @@ def judged(place: Place) -> Verdicts:
         Broken, CannotDrop, PatchkitError: the run cannot go on.
     """
     options, generator = place.options, place.generator
-    wanted = [item for item in found(generator, options.set, entries=options.entries) if chosen(item[0], options.module, options.only)]
+    wanted = [
+        item
+        for item in found(generator, options.set, entries=options.entries)
+        if chosen(item[0], options.module, options.only)
+    ]
     if options.list:
         print("\n".join(mutation.name for mutation, _, _ in wanted))
         return []
@@ -246,8 +258,12 @@ def judged(place: Place) -> Verdicts:
     if options.write:
         every = [mutation for mutation, _, _ in found(generator, options.set, entries=False)]
         says = {**page_says, **run.verdicts}
-        if unknown := [m.name for m in every if m.name not in says or (m.name not in run.verdicts and not says[m.name].noticed)]:
-            raise Broken("\n  ".join(["these are not on the page, or not noticed there, and are not asked for:", *unknown]))
+        if unknown := [
+            m.name for m in every if m.name not in says or (m.name not in run.verdicts and not says[m.name].noticed)
+        ]:
+            raise Broken(
+                "\n  ".join(["these are not on the page, or not noticed there, and are not asked for:", *unknown])
+            )
         return [(mutation, says[mutation.name]) for mutation in every]
     return [(mutation, run.verdicts[mutation.name]) for mutation, _, _ in wanted]
 
@@ -259,7 +275,9 @@ def code_judged(place: Place) -> CodeVerdicts:
         Broken, PatchkitError: the run cannot go on.
     """
     options = place.options
-    wanted = [m for m in found_code(place.generator, options.set, place.modules) if chosen(m, options.module, options.only)]
+    wanted = [
+        m for m in found_code(place.generator, options.set, place.modules) if chosen(m, options.module, options.only)
+    ]
     if options.sample and options.sample < len(wanted):
         wanted = [wanted[n] for n in sorted(random.Random(options.seed).sample(range(len(wanted)), options.sample))]
     if options.list:
@@ -315,22 +333,75 @@ def command_line() -> argparse.ArgumentParser:
         "Exit code 1: something is noticed neither by a test nor by regen.",
     )
     parser.add_argument("set", nargs="?", default=SET, help=f"folder below manifests/ (default: {SET})")
-    parser.add_argument("--module", action="append", default=[], metavar="NAME", help="only this generated module, such as dispatch; may be repeated")
-    parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="only mutations with this in `module.py::entry/delta`; may be repeated")
-    parser.add_argument("--entries", action="store_true", help="leave out whole entries and members of classes instead of deltas")
-    parser.add_argument("--code", action="store_true", help="change the code that is no upstream text instead: comparisons, constants, conditions, calls")
+    parser.add_argument(
+        "--module",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this generated module, such as dispatch; may be repeated",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="only mutations with this in `module.py::entry/delta`; may be repeated",
+    )
+    parser.add_argument(
+        "--entries", action="store_true", help="leave out whole entries and members of classes instead of deltas"
+    )
+    parser.add_argument(
+        "--code",
+        action="store_true",
+        help="change the code that is no upstream text instead: comparisons, constants, conditions, calls",
+    )
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="with --code: only so many, by chance")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="with --sample: another number, another sample (default: 0)")
-    parser.add_argument("--seconds", type=float, default=60, metavar="N", help="with --code: tests of one place that take longer together are left out (default: 60)")
-    parser.add_argument("--tests", action="append", default=[], metavar="FILE", help="with --code: only tests of this file, such as tests/dbo/test_scopes.py; may be repeated")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="with --sample: another number, another sample (default: 0)"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60,
+        metavar="N",
+        help="with --code: tests of one place that take longer together are left out (default: 60)",
+    )
+    parser.add_argument(
+        "--tests",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="with --code: only tests of this file, such as tests/dbo/test_scopes.py; may be repeated",
+    )
     parser.add_argument("--list", action="store_true", help="print the mutations and do nothing")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="copies of the project that run tests at the same time (default: 1)")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="copies of the project that run tests at the same time (default: 1)",
+    )
     parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="for one test file (default: 600)")
-    parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs; they count while all that they depend on is the same")
-    parser.add_argument("--python", default="", metavar="PATH", help=f"interpreter with the real vLLM (default: ${PYTHON_VARIABLE}, else that of tools/vllm_env)")
-    parser.add_argument("--source", action="append", default=[], metavar="PIN=PATH", help="take a pin's sources from here")
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="forget the results of earlier runs; they count while all that they depend on is the same",
+    )
+    parser.add_argument(
+        "--python",
+        default="",
+        metavar="PATH",
+        help=f"interpreter with the real vLLM (default: ${PYTHON_VARIABLE}, else that of tools/vllm_env)",
+    )
+    parser.add_argument(
+        "--source", action="append", default=[], metavar="PIN=PATH", help="take a pin's sources from here"
+    )
     parser.add_argument("--offline", action="store_true", help="use cached and installed upstreams only")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}; what it says of others than those asked for stays")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help=f"write {PAGE.relative_to(ROOT)}; what it says of others than those asked for stays",
+    )
     return parser
 
 
@@ -340,7 +411,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     partly = options.only or options.entries or options.sample
     if options.write and (options.entries or options.sample or options.list or (options.only and options.code)):
-        parser.error("--write is for deltas, or with --code for whole modules; it stands without --entries, --sample, --list and --code --only")
+        parser.error(
+            "--write is for deltas, or with --code for whole modules; it stands without --entries, --sample, --list and --code --only"
+        )
     if options.code and options.entries:
         parser.error("--entries and --code exclude each other")
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # copies and processes are cleared away

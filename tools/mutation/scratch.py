@@ -134,7 +134,9 @@ class Scratch:
         folder: the copy.
     """
 
-    def __init__(self, root: Path, folder: Path, base: Mapping[str, str], python: Path, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, root: Path, folder: Path, base: Mapping[str, str], python: Path, variables: Mapping[str, str]
+    ) -> None:
         self.folder, self.base = folder, base
         copied(root, folder)
         project = load_project(folder)
@@ -178,13 +180,21 @@ class Scratch:
         answer = self._run([file], modules, limit, record=True)
         return None if answer["code"] is None else Record.read(self._hits)
 
-    def _run(self, arguments: Sequence[str], changed: Mapping[str, str], limit: float, *, record: bool = False) -> dict[str, Any]:
+    def _run(
+        self, arguments: Sequence[str], changed: Mapping[str, str], limit: float, *, record: bool = False
+    ) -> dict[str, Any]:
         if not self._ready:
             self._answer()
             self._ready = True
         try:
             self._write(changed)
-            self._send({"arguments": ["-q", "--no-header", "-p", "no:cacheprovider", *arguments], "limit": limit, "record": record})
+            self._send(
+                {
+                    "arguments": ["-q", "--no-header", "-p", "no:cacheprovider", *arguments],
+                    "limit": limit,
+                    "record": record,
+                }
+            )
             return self._answer()
         finally:
             self._write({name: self.base[name] for name in changed})
@@ -194,7 +204,10 @@ class Scratch:
         if self._process.stdin:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-        for stop in (self._process.terminate, self._process.kill):  # in the middle of a test: it does not look at its input
+        for stop in (
+            self._process.terminate,
+            self._process.kill,
+        ):  # in the middle of a test: it does not look at its input
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(10)
             if self._process.poll() is None:

@@ -59,7 +59,11 @@ class Sight:
     def about(self, module: str) -> list[str]:
         """The test files that see a generated module: those named after it first, then the nearest."""
         stem = Path(module).stem
-        near = [(f"test_{stem}" not in file, seen[module], file) for file in self.files if module in (seen := self.seen(file))]
+        near = [
+            (f"test_{stem}" not in file, seen[module], file)
+            for file in self.files
+            if module in (seen := self.seen(file))
+        ]
         return [file for _, _, file in sorted(near)]
 
     def digest(self, file: str, generated: Mapping[str, str], more: Iterable[str] = ()) -> str:

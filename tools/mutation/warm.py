@@ -64,7 +64,11 @@ def main() -> None:
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in requests:
         request = json.loads(line)
-        print(json.dumps(run(request["arguments"], request["limit"], record=request.get("record", False))), file=answers, flush=True)
+        print(
+            json.dumps(run(request["arguments"], request["limit"], record=request.get("record", False))),
+            file=answers,
+            flush=True,
+        )
 
 
 def _end(*_: object) -> None:

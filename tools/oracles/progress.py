@@ -12,7 +12,13 @@ def progress(total: int, label: str) -> Iterator[Callable[[], None]]:
     from rich import progress as bars
     from rich.console import Console
 
-    columns = [bars.TextColumn(label), bars.BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), bars.TimeRemainingColumn()]
+    columns = [
+        bars.TextColumn(label),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TimeRemainingColumn(),
+    ]
     console = Console(stderr=True)
     with bars.Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task(label, total=total)

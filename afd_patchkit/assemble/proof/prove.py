@@ -78,7 +78,8 @@ def _is_preamble(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.If):
         return re.fullmatch(r"(\w+\.)?TYPE_CHECKING", cst.Module([]).code_for_node(node.test)) is not None
     return isinstance(node, cst.SimpleStatementLine) and all(
-        isinstance(small, (cst.Import, cst.ImportFrom)) or (isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString))
+        isinstance(small, (cst.Import, cst.ImportFrom))
+        or (isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString))
         for small in node.body
     )
 
@@ -95,7 +96,10 @@ def _copied(tree: trees.GeneratedTree, claim: Claim) -> Iterator[Disagreement]:
     yield from _recorded(claim)
     places = tree.places.get((claim.group, claim.name), [])
     if len(places) != len(claim.parts):
-        yield Disagreement(claim.ref, f"{claim.name} is defined {len(places)} times in the module, and {len(claim.parts)} times upstream")
+        yield Disagreement(
+            claim.ref,
+            f"{claim.name} is defined {len(places)} times in the module, and {len(claim.parts)} times upstream",
+        )
         return
     yield from _told(claim, places[0])
     changed = any(part.changes for part in claim.parts)
@@ -108,7 +112,9 @@ def _copied(tree: trees.GeneratedTree, claim: Claim) -> Iterator[Disagreement]:
         yield from _compared(claim, restored, first)
 
 
-def _reach(tree: trees.GeneratedTree, fences: dict[int, tuple[str, str]], places: Sequence[trees.CstPlace]) -> tuple[int, int]:
+def _reach(
+    tree: trees.GeneratedTree, fences: dict[int, tuple[str, str]], places: Sequence[trees.CstPlace]
+) -> tuple[int, int]:
     """First and last line of an entry: fences around it belong to it, and comments at the end of its last block."""
     first, last = places[0].first, places[-1].last
     indent = len(tree.lines[first - 1]) - len(tree.lines[first - 1].lstrip())
@@ -144,7 +150,9 @@ def _recorded(claim: Claim) -> Iterator[Disagreement]:
         yield Disagreement(claim.ref, f"the lock declares other changes than were made: {', '.join(names)}")
     spans = {name.span for name in claim.renamed if name.span is not None}
     if spans != claim.names:
-        yield Disagreement(claim.ref, f"the lock declares {len(claim.names)} changed names, and {len(spans)} were changed")
+        yield Disagreement(
+            claim.ref, f"the lock declares {len(claim.names)} changed names, and {len(spans)} were changed"
+        )
     for change in changes:
         for part in change.parts:
             origin = getattr(part, "origin", None)
@@ -160,7 +168,11 @@ def _told(claim: Claim, place: trees.CstPlace) -> Iterator[Disagreement]:
     for name in claim.renamed:
         old, new = (re.sub(r"\s", "", text) for text in (name.old, name.new))
         if f"{old}->{new}" not in said and f"{old}->" not in said and f"{new};upstream:{old}" not in said:
-            yield Disagreement(claim.ref, f"`{name.old}` became `{name.new}`, which the comment above the entry does not say", line=place.first)
+            yield Disagreement(
+                claim.ref,
+                f"`{name.old}` became `{name.new}`, which the comment above the entry does not say",
+                line=place.first,
+            )
 
 
 def _compared(claim: Claim, restored: Sequence[str], line: int) -> Iterator[Disagreement]:
@@ -171,16 +183,30 @@ def _compared(claim: Claim, restored: Sequence[str], line: int) -> Iterator[Disa
         try:
             found = trees.statement(text)
         except cst.ParserSyntaxError as error:
-            yield Disagreement(claim.ref, f"what is left without the deltas is not Python: {error.message}", tuple(text.split("\n")[:_SHOWN]), (claim.path, number), line)
+            yield Disagreement(
+                claim.ref,
+                f"what is left without the deltas is not Python: {error.message}",
+                tuple(text.split("\n")[:_SHOWN]),
+                (claim.path, number),
+                line,
+            )
             continue
         if found is not None and any(found.equals(one) for one in candidates):
             continue
         original = claim.upstream.encode()[part.start : part.end].decode()
-        yield Disagreement(claim.ref, "without its deltas it is not upstream's", tuple(_difference(original, text)), (claim.path, number), line)
+        yield Disagreement(
+            claim.ref,
+            "without its deltas it is not upstream's",
+            tuple(_difference(original, text)),
+            (claim.path, number),
+            line,
+        )
 
 
 def _difference(upstream: str, restored: str) -> list[str]:
     """The lines that differ, both sides."""
-    lines = difflib.unified_diff(upstream.split("\n"), restored.split("\n"), "upstream", "generated, deltas undone", lineterm="", n=1)
+    lines = difflib.unified_diff(
+        upstream.split("\n"), restored.split("\n"), "upstream", "generated, deltas undone", lineterm="", n=1
+    )
     found = [line.replace("\t", "\\t") for line in lines]
     return found[:_SHOWN] or ["the lines are equal: libcst finds this text under no definition of that name"]

@@ -48,7 +48,9 @@ class _Explicit(cst.CSTTransformer):
         super().__init__()
         self.indent = indent
 
-    def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
         return updated_node if updated_node.indent is not None else updated_node.with_changes(indent=self.indent)
 
 
@@ -138,7 +140,9 @@ def between(above: cst.CSTNode, below: cst.CSTNode) -> str:
     """The comments and blank lines between two statements."""
     code = cst.Module([]).code_for_node
     lead = getattr(below, "leading_lines", ())
-    return code(above.with_changes(leading_lines=())).removeprefix(code(bare(above))) + "".join(code(line) for line in lead)
+    return code(above.with_changes(leading_lines=())).removeprefix(code(bare(above))) + "".join(
+        code(line) for line in lead
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,4 +215,3 @@ def read_generated(text: str, marker: str) -> GeneratedTree:
             for member in node.body.body:
                 place(member, node.name.value)
     return tree
-

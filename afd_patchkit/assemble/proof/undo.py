@@ -261,7 +261,9 @@ class Undo:
 
     # ---- line by line -------------------------------------------------------------------------------------------------
 
-    def _match(self, line: _Line, number: int, text: str, gone: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    def _match(
+        self, line: _Line, number: int, text: str, gone: list[tuple[int, int]]
+    ) -> Iterator[tuple[int, int, str]]:
         """What stands in a generated line for each piece of upstream text in it."""
         pieces = self._placed(line, number, gone)
         if len(pieces) == 1 and pieces[0].start >= 0 and pieces[0].new is None:

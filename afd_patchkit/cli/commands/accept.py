@@ -60,7 +60,9 @@ def command(
         done = accept(project, reference, why, pin_overrides=target or None, options=options, who=who, date=date)
     file = os.path.relpath(project.root / done.file) if done.file else ""
     written = (Path(file).as_posix(),) if done.recorded else ()
-    return session.report(Report(done.findings, written=written), text=lambda context: accepted_text(done, file, context.style))
+    return session.report(
+        Report(done.findings, written=written), text=lambda context: accepted_text(done, file, context.style)
+    )
 
 
 def accepted_text(done: Accepted, file: str, style: Style) -> str:

@@ -76,7 +76,12 @@ def command(
 
 def _print(session: Session, symbol: str, found: Sequence[Alias], versions: Mapping[str, str]) -> None:
     if session.format == "json":
-        data = {"format": "afd-patchkit/aliases/1", "symbol": symbol, "pins": dict(versions), "aliases": [_data(a) for a in found]}
+        data = {
+            "format": "afd-patchkit/aliases/1",
+            "symbol": symbol,
+            "pins": dict(versions),
+            "aliases": [_data(a) for a in found],
+        }
         session.write(json.dumps(data, indent=2) + "\n")
     else:
         session.write(aliases_text(symbol, found, session.style(), markdown=session.format == "markdown"))
@@ -114,7 +119,9 @@ def aliases_text(symbol: str, found: Sequence[Alias], style: Style, *, markdown:
     cells = [(a.module, a.name, a.kind, a.source, str(a.place.line), a.pin) for a in found]
     if markdown:
         lines = [" | ".join(("", *header, "")).strip(), "|---|---|---|---|---:|---|"]
-        lines += ["| " + " | ".join((*map(code, row[:2]), row[2], code(row[3]), row[4], code(row[5]))) + " |" for row in cells]
+        lines += [
+            "| " + " | ".join((*map(code, row[:2]), row[2], code(row[3]), row[4], code(row[5]))) + " |" for row in cells
+        ]
         return "\n".join([f"{closing}.", "", *lines] if found else [f"{closing}."]) + "\n"
     kinds = [f"  {kind}: {MEANINGS[kind]}" for kind in MEANINGS if any(a.kind == kind for a in found)]
     return "\n".join([*(table(header, cells, style, right=(4,)) if found else []), *kinds, closing]) + "\n"

@@ -23,9 +23,13 @@ VIEWS = ("upstream", "delta", "generated")
 @click.command("diff", short_help="Show a change: upstream's, ours, or of the generated code.")
 @click.argument("entry", required=False, metavar="[ENTRY]", shell_complete=complete_topics)
 @click.option("--view", type=click.Choice(VIEWS), help="Which change (default: delta).")
-@click.option("--against", metavar="[NAME=]V", help="Compare with version or commit V of the pin (NAME, where there are several).")
+@click.option(
+    "--against", metavar="[NAME=]V", help="Compare with version or commit V of the pin (NAME, where there are several)."
+)
 @click.option("--base", "revision", metavar="REV", help="What changed in the generated code since git revision REV.")
-@click.option("-U", "context", type=click.IntRange(min=0), default=3, metavar="N", help="Lines of context (default: 3).")
+@click.option(
+    "-U", "context", type=click.IntRange(min=0), default=3, metavar="N", help="Lines of context (default: 3)."
+)
 @source_options
 @reporting_as("text", "markdown", "json")
 @pass_session
@@ -55,7 +59,9 @@ def command(
     from afd_patchkit.api import SourceOptions, diff
 
     if revision is not None and (view or against):
-        raise click.UsageError("--base compares generated code with generated code; it takes neither --view nor --against.")
+        raise click.UsageError(
+            "--base compares generated code with generated code; it takes neither --view nor --against."
+        )
     if view == "upstream" and against is None:
         raise click.UsageError("--view upstream needs --against V: the release to compare with.")
     chosen: View = view or "delta"

@@ -38,7 +38,9 @@ def command(session: Session, topics: tuple[str, ...], format_: str) -> int:
         session.write(json.dumps(data[0] if len(data) == 1 else data, indent=2) + "\n")
         return 0
     texts = [
-        facts_text(item, session.style(), markdown=format_ == "markdown") if isinstance(item, dict) else _page(item, session, format_)
+        facts_text(item, session.style(), markdown=format_ == "markdown")
+        if isinstance(item, dict)
+        else _page(item, session, format_)
         for item in explained
     ]
     session.write("\n".join(texts))

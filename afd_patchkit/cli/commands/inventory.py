@@ -34,6 +34,8 @@ def command(session: Session) -> int:
         return 0
     path = inventory.path_of(project)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, inventory.sealed(inventory.render(project, load_manifests(project)), current_inputs(project)))
+    write_atomically(
+        path, inventory.sealed(inventory.render(project, load_manifests(project)), current_inputs(project))
+    )
     session.log(f"written: {os.path.relpath(path)}")
     return 0

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @click.command("pins", short_help="Print the pinned upstreams and the evidence for them.")
 @click.argument("names", nargs=-1, metavar="[PIN]...", shell_complete=complete_pins)
-@click.option("--newer", is_flag=True, help="Print the releases above each target pin instead: PIN VERSION, oldest first.")
+@click.option(
+    "--newer", is_flag=True, help="Print the releases above each target pin instead: PIN VERSION, oldest first."
+)
 @source_options
 @reporting
 @pass_session

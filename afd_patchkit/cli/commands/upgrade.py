@@ -63,7 +63,9 @@ def command(
     if not named:
         raise click.UsageError("Say where to: --vllm V, or --pin NAME=V.")
     if several := sorted({name for name, _ in named} - {named[0][0]}):
-        raise click.UsageError(f"An upgrade moves one pin, not {named[0][0]} and {' and '.join(several)}: one after the other.")
+        raise click.UsageError(
+            f"An upgrade moves one pin, not {named[0][0]} and {' and '.join(several)}: one after the other."
+        )
     if write and len(set(named)) > 1:
         raise click.UsageError("--write takes one release: the pin can move to one only.")
     paths = source_paths(sources)
@@ -72,7 +74,9 @@ def command(
         options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
         targets = [{name: version} for name, version in wanted_releases(project, named, options)]
         if write and len(targets) > 1:
-            raise click.UsageError(f"--write takes one release, and {len(targets)} are newer: the pin can move to one only.")
+            raise click.UsageError(
+                f"--write takes one release, and {len(targets)} are newer: the pin can move to one only."
+            )
         results = run_upgrades(project, targets, options, write=write, progress=bars.work if bars else None)
     if folder is not None:
         write_reports(session, results, folder, project.marker)
@@ -136,5 +140,3 @@ def print_upgrade(session: Session, results: Sequence[UpgradeResult], marker: st
 
     session.write(render_upgrade(results, session.format, session.context(), marker=marker))
     return overall(results)
-
-

@@ -64,7 +64,13 @@ class _Texts:
 
 
 def _page(targets: Sequence[dict[str, Any]], texts: _Texts, marker: str) -> str:
-    data = {"order": ORDER, "meanings": MEANINGS, "fences": {"START": opening("", marker), "END": closing("", marker)}, "targets": list(targets), "texts": list(texts.all)}
+    data = {
+        "order": ORDER,
+        "meanings": MEANINGS,
+        "fences": {"START": opening("", marker), "END": closing("", marker)},
+        "targets": list(targets),
+        "texts": list(texts.all),
+    }
     style = Template(_file("page.css")).substitute(dark=_file("dark.css"))
     script = '"use strict";\n(() => {\n' + _file("diff.js") + "\n" + _file("page.js") + "})();\n"
     return Template(_file("page.html")).substitute(

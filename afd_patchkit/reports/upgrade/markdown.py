@@ -127,7 +127,10 @@ def _table(result: UpgradeResult, width: int, most: int | None, *, heading: str)
         yield "*The old upstream is not at hand: the lock's digests decided, old text is not shown.*"
     shown = [e for e in worst_first(result) if _has_details(e)]
     if shown:
-        lines = ["| | entry | what upstream changed | what happened to our deltas | what you must do |", "|---|---|---|---|---|"]
+        lines = [
+            "| | entry | what upstream changed | what happened to our deltas | what you must do |",
+            "|---|---|---|---|---|",
+        ]
         lines += ["| " + " | ".join(_row(entry, width)) + " |" for entry in shown[:most]]
         if most is not None and len(shown) > most:
             lines.append(f"| | and {len(shown) - most:,} more | | | |")
@@ -147,7 +150,10 @@ def _table(result: UpgradeResult, width: int, most: int | None, *, heading: str)
 def _quiet(entries: Sequence[EntryResult], width: int, most: int) -> str:
     """The entries that need nobody, folded."""
     head = f"Nothing to do for {plural(len(entries), 'entry', 'entries')}"
-    lines = [f"- {ICONS[e.status]} {code(_clip(e.ref, width))} {e.status}: {escape(_clip(changed(e), width))}" for e in entries[:most]]
+    lines = [
+        f"- {ICONS[e.status]} {code(_clip(e.ref, width))} {e.status}: {escape(_clip(changed(e), width))}"
+        for e in entries[:most]
+    ]
     if len(entries) > most:
         lines.append(f"- and {len(entries) - most:,} more")
     listed = "\n".join(lines)
@@ -159,7 +165,11 @@ def _row(entry: EntryResult, width: int) -> tuple[str, ...]:
     status = f"{ICONS['clean'] if accepted else ICONS[entry.status]} {entry.status}{' (accepted)' if accepted else ''}"
     module, _, name = entry.ref.partition("::")
     where = f"{code(_clip(name or module, width))}<br><sub>{_html(_clip(module, width))}</sub>"
-    return status, where, *(escape(_clip(text, width)) or " " for text in (changed(entry), fates(entry), must_do(entry)))
+    return (
+        status,
+        where,
+        *(escape(_clip(text, width)) or " " for text in (changed(entry), fates(entry), must_do(entry))),
+    )
 
 
 def _matrix(results: Sequence[UpgradeResult], most: int | None) -> str:
@@ -170,7 +180,10 @@ def _matrix(results: Sequence[UpgradeResult], most: int | None) -> str:
     if most is not None and len(touched) > most:
         lines.append(f"| and {len(touched) - most:,} more |" + " |" * len(results))
     if untouched := len(rows) - len(touched):
-        lines.append(f"| {plural(untouched, 'more entry', 'more entries')} |" + f" {ICONS['unchanged']} unchanged |" * len(results))
+        lines.append(
+            f"| {plural(untouched, 'more entry', 'more entries')} |"
+            + f" {ICONS['unchanged']} unchanged |" * len(results)
+        )
     names = ", ".join(dict.fromkeys(f"{r.distribution} {r.old}" for r in results))
     note = "\n\n\\* accepted" if any(c is not None and _accepted(c) for row in touched for c in row.cells) else ""
     return f"## afd-patchkit upgrade from {escape(names)}\n\n" + "\n".join(lines) + note
@@ -215,13 +228,21 @@ def _details(entry: EntryResult, result: UpgradeResult, lines: int, *, several: 
     budget = _Lines(lines)
     at = f" at {_html(result.new)}" if several else ""
     accepted = " (accepted)" if _accepted(entry) else ""
-    parts = [f"<details><summary>{ICONS[entry.status]} <b>{entry.status}</b>{accepted}{at} {_html(entry.ref)}</summary>"]
+    parts = [
+        f"<details><summary>{ICONS[entry.status]} <b>{entry.status}</b>{accepted}{at} {_html(entry.ref)}</summary>"
+    ]
     parts.append(f"{escape(origin(entry))}. **To do:** {escape(_clip(must_do(entry), 600))}")
     if entry.successors:
-        parts.append("Perhaps now: " + ", ".join(f"{code(name)} ({share:.0%} alike)" for name, share in entry.successors))
+        parts.append(
+            "Perhaps now: " + ", ".join(f"{code(name)} ({share:.0%} alike)" for name, share in entry.successors)
+        )
     parts += [_finding(item) for item in ordered(entry.reasons)]
     for delta in entry.deltas:
-        moved = f", lines {lines_text(delta.old_lines)} → {lines_text(delta.new_lines)}" if delta.old_lines != delta.new_lines else ""
+        moved = (
+            f", lines {lines_text(delta.old_lines)} → {lines_text(delta.new_lines)}"
+            if delta.old_lines != delta.new_lines
+            else ""
+        )
         taken = " (accepted)" if delta.accepted else ""
         parts.append(f"{ICONS[delta.status]} **{escape(delta.name)}**: {delta.status}{taken}{moved}")
         parts += [_finding(item) for item in ordered(delta.reasons)]

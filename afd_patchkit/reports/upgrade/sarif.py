@@ -30,7 +30,9 @@ def upgrade_sarif(results: Sequence[UpgradeResult], context: Context) -> dict[st
     """
     found = merged(raised(results))
     report = Report(tuple(item.finding for item in found))
-    log = sarif_log(report, replace(context, exit_code=overall(results) if context.exit_code is None else context.exit_code))
+    log = sarif_log(
+        report, replace(context, exit_code=overall(results) if context.exit_code is None else context.exit_code)
+    )
     accepted = {print_ for print_, item in zip(_prints(found), found, strict=True) if item.accepted}
     run = log["runs"][0]
     for result in run["results"]:
@@ -75,5 +77,7 @@ def render_upgrade_github(results: Sequence[UpgradeResult], context: Context) ->
     """Workflow commands, one per finding: accepted ones are notices; and a line per target."""
     quiet = [replace(i.finding, severity=Severity.NOTE) if i.accepted else i.finding for i in merged(raised(results))]
     lines = render_github(Report(tuple(quiet)), context).splitlines()[:-1]
-    lines += [f"afd-patchkit {context.command}: {title(result)}: {verdict(result)}".replace("%", "%25") for result in results]
+    lines += [
+        f"afd-patchkit {context.command}: {title(result)}: {verdict(result)}".replace("%", "%25") for result in results
+    ]
     return "".join(line + "\n" for line in lines)

@@ -74,14 +74,18 @@ def _result(result: UpgradeResult, context: Context) -> Iterator[Sequence[str]]:
     if result.entries:
         head += wrap(tally(result), style, first="  ", rest="  ")
     if not result.base_available:
-        head += wrap("The old upstream is not at hand: the lock's digests decided, old text is not shown.", style, first="  ")
+        head += wrap(
+            "The old upstream is not at hand: the lock's digests decided, old text is not shown.", style, first="  "
+        )
     yield head
     shown = [e for e in worst_first(result) if context.verbosity > 0 or e.status != "unchanged"]
     tabular = style.width is not None and style.width >= _TABLE_FROM
     if shown and tabular:
         yield _table(shown, style)
     # what is to be deleted is listed below, each with its place
-    told = [e for e in shown if (not tabular and e.status not in {"retire", "clean"}) or e.blocks or context.verbosity > 0]
+    told = [
+        e for e in shown if (not tabular and e.status not in {"retire", "clean"}) or e.blocks or context.verbosity > 0
+    ]
     for entry in told:
         yield list(_entry(entry, context, with_table=tabular))
     if not tabular and (gone := [e for e in shown if e not in told and e.status != "retire"]):
@@ -219,7 +223,9 @@ def _closing(result: UpgradeResult, style: Style) -> Iterator[str]:
     blocking = next((e for e in worst_first(result) if e.blocks), None)
     if blocking:
         base = f" --against {result.new}"
-        yield from wrap(f"See a change: afd-patchkit diff {_quoted(blocking.ref)} --view upstream{base}", style, rest="  ")
+        yield from wrap(
+            f"See a change: afd-patchkit diff {_quoted(blocking.ref)} --view upstream{base}", style, rest="  "
+        )
     yield from _last_line(result, style)
 
 
@@ -227,7 +233,9 @@ def _last_line(result: UpgradeResult, style: Style) -> list[str]:
     took = f" in {human_seconds(result.seconds)}" if result.seconds else ""
     color = ("green",) if not result.exit_code else ("bold", "yellow") if result.exit_code == 1 else ("bold", "red")
     written = f"; {plural(len(result.written), 'file')} written" if result.written else "; nothing written"
-    return wrap(f"{style.paint(f'{printable(title(result))}: {verdict(result)}', *color)}{written}{took}", style, rest="  ")
+    return wrap(
+        f"{style.paint(f'{printable(title(result))}: {verdict(result)}', *color)}{written}{took}", style, rest="  "
+    )
 
 
 # ---- several targets ----------------------------------------------------------------------------------------------
@@ -242,7 +250,9 @@ def _short(results: Sequence[UpgradeResult], context: Context) -> Iterator[Seque
         if item.severity is not Severity.NOTE:
             yield finding_lines(item, context)
     latest = results[-1]
-    told = f"One release in full: afd-patchkit upgrade --pin {latest.pin}={latest.new}; all of them: -v, or --report DIR."
+    told = (
+        f"One release in full: afd-patchkit upgrade --pin {latest.pin}={latest.new}; all of them: -v, or --report DIR."
+    )
     yield wrap(told, style, rest="  ")
 
 

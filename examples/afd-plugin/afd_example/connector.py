@@ -79,7 +79,9 @@ class FFNSide:
             NotAnnounced: the one before is not complete.
         """
         if self.missing:
-            raise NotAnnounced(f"a step is announced while layers and stages {sorted(self.missing)} of another one are missing")
+            raise NotAnnounced(
+                f"a step is announced while layers and stages {sorted(self.missing)} of another one are missing"
+            )
         self._payload = payload
         self.steps.append((payload.kind, len(payload.dp_metadata_list)))
         self.missing = set(product(range(self.layers), payload.dp_metadata_list))

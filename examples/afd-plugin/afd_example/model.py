@@ -66,7 +66,9 @@ class FFNModel(nn.Module):
     def __init__(self, config: Any) -> None:
         super().__init__()
         sizes = config.hidden_size, config.moe_intermediate_size, config.num_afd_experts
-        self.layers = nn.ModuleList(nn.ModuleDict({"experts": Experts(*sizes)}) for _ in range(config.num_hidden_layers))
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({"experts": Experts(*sizes)}) for _ in range(config.num_hidden_layers)
+        )
 
     def forward(self, layer: int, x: torch.Tensor) -> torch.Tensor:
         """One layer."""
@@ -88,7 +90,9 @@ class RemoteExperts(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """What the experts make of some tokens."""
-        stage = get_forward_context().additional_kwargs.get("afd_stage", 0)  # in a single batch the plugin puts nothing there
+        stage = get_forward_context().additional_kwargs.get(
+            "afd_stage", 0
+        )  # in a single batch the plugin puts nothing there
         self.connector.send_attn_output(x, (self.layer, stage))
         hand_over()
         return self.connector.recv_ffn_output(x, stage)
@@ -151,7 +155,11 @@ class AfdTinyForCausalLM(nn.Module):
         return self.tokens(input_ids)  # type: ignore[no-any-return]
 
     def forward(
-        self, input_ids: torch.Tensor, positions: torch.Tensor, intermediate_tensors: Any = None, inputs_embeds: Any = None
+        self,
+        input_ids: torch.Tensor,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: Any = None,
     ) -> torch.Tensor:
         """Hidden states of all tokens."""
         x: torch.Tensor = self.tokens(input_ids.long()) + self.positions(positions)

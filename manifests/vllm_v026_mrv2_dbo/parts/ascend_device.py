@@ -17,7 +17,9 @@ class AscendGraphs(DeviceGraphs):
         graph: Graph = current_platform.NPUGraph()
         return graph
 
-    def capture(self, graph: Graph, pool: Any = None, stream: torch.Stream | None = None) -> AbstractContextManager[Any]:
+    def capture(
+        self, graph: Graph, pool: Any = None, stream: torch.Stream | None = None
+    ) -> AbstractContextManager[Any]:
         """The block whose work the graph records; at its end, workspaces of attention belong to the graph's pool."""
         block: AbstractContextManager[Any] = torch_npu_graph_wrapper(graph, pool=pool, stream=stream)
         return block

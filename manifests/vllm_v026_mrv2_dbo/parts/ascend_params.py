@@ -38,7 +38,10 @@ class TwinParams:
     def __init__(self, num_tokens: int) -> None:
         self.num_tokens = num_tokens
         self.workspaces: dict[int, torch.Tensor | None] = {num_tokens: None}
-        self.stages = [GraphParams({num_tokens: []}, self.workspaces, {num_tokens: []}, {num_tokens: []}) for _ in range(NUM_STAGES)]
+        self.stages = [
+            GraphParams({num_tokens: []}, self.workspaces, {num_tokens: []}, {num_tokens: []})
+            for _ in range(NUM_STAGES)
+        ]
 
     def check(self, num_layers: int | None = None) -> None:
         """Every stage has recorded every layer.
@@ -54,7 +57,9 @@ class TwinParams:
         if counts != {max(counts) if num_layers is None else num_layers} or counts == {0}:
             found = [(len(s.events[at]), len(s.handles[at]), len(s.attn_params[at])) for s in self.stages]
             wanted = "equal numbers of them" if num_layers is None else f"{num_layers} of each"
-            raise GraphParamsError(f"events, handles and operands of the stages with {at} tokens: {found}; there have to be {wanted}")
+            raise GraphParamsError(
+                f"events, handles and operands of the stages with {at} tokens: {found}; there have to be {wanted}"
+            )
 
     def merged(self) -> GraphParams:
         """Those of all stages, in the order in which the graph comes by: layer by layer, in each layer stage by stage."""

@@ -65,7 +65,9 @@ class DeviceGraphs:
         graph: Graph = current_platform.CUDAGraph()
         return graph
 
-    def capture(self, graph: Graph, pool: Any = None, stream: torch.Stream | None = None) -> AbstractContextManager[Any]:
+    def capture(
+        self, graph: Graph, pool: Any = None, stream: torch.Stream | None = None
+    ) -> AbstractContextManager[Any]:
         """The block whose work the graph records.
 
         Args:

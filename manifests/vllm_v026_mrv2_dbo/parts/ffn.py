@@ -59,10 +59,14 @@ class FFNGraphPolicy:
         }
         raised = [name for name, flag in flags.items() if flag]
         if len(raised) > 1:
-            raise FFNControlError(f"the control payload contradicts itself: {' and '.join(raised)}, for {describe(key)}")
+            raise FFNControlError(
+                f"the control payload contradicts itself: {' and '.join(raised)}, for {describe(key)}"
+            )
         if payload.is_graph_replaying and key not in self._captured:
             known = "; ".join(map(describe, sorted(self._captured))) or "nothing"
-            raise FFNControlError(f"a replay is announced for {describe(key)}, which was never captured here; captured: {known}")
+            raise FFNControlError(
+                f"a replay is announced for {describe(key)}, which was never captured here; captured: {known}"
+            )
         if payload.is_graph_replaying:
             return FFNAction.REPLAY
         if not payload.is_graph_capturing:

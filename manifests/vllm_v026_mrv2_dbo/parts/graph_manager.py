@@ -64,7 +64,12 @@ class TwinGraphs(UBatchGraphManager):
         raise NotImplementedError
 
     def dispatch(
-        self, num_reqs: int, num_tokens: int, uniform_token_count: int | None, num_active_loras: int, num_ubatches: int = 1
+        self,
+        num_reqs: int,
+        num_tokens: int,
+        uniform_token_count: int | None,
+        num_active_loras: int,
+        num_ubatches: int = 1,
     ) -> AFDBatchExecutionDescriptor:
         """The smallest captured shape that fits; natively for a single batch."""
         if num_ubatches == 1:
@@ -74,13 +79,19 @@ class TwinGraphs(UBatchGraphManager):
             )
         wanted = (num_reqs, num_tokens, uniform_token_count, num_active_loras)
         for twin in reversed(self.twin_descs.get(CUDAGraphMode.FULL, [])):
-            if twin in self.graphs and twin.num_ubatches == num_ubatches and cudagraph_utils._is_compatible(twin, *wanted):
+            if (
+                twin in self.graphs
+                and twin.num_ubatches == num_ubatches
+                and cudagraph_utils._is_compatible(twin, *wanted)
+            ):
                 return twin
         return AFDBatchExecutionDescriptor(
             CUDAGraphMode.NONE, num_tokens, num_reqs, num_active_loras=num_active_loras, num_ubatches=num_ubatches
         )
 
-    def before_capture(self, desc: cudagraph_utils.BatchExecutionDescriptor, state: "UBatchState", warmup: bool) -> None:
+    def before_capture(
+        self, desc: cudagraph_utils.BatchExecutionDescriptor, state: "UBatchState", warmup: bool
+    ) -> None:
         """Tell the FFN side of the warm-up or the capture that is about to begin, and order it after its preparation."""
         assert self.stage_runner is not None
         self.twin_slices[desc] = state.slices

@@ -66,7 +66,9 @@ class SettingsParser(Protocol):
 class MetadataProvider(Protocol):
     """Fills in what only the plugin, or the platform, knows of a stage."""
 
-    def complete(self, input_batch: InputBatch, ubatch: InputBatch, ubatch_slice: UBatchSlice, for_capture: bool) -> InputBatch:
+    def complete(
+        self, input_batch: InputBatch, ubatch: InputBatch, ubatch_slice: UBatchSlice, for_capture: bool
+    ) -> InputBatch:
         """The ubatch with the fields that the native slicer does not know, as `slice_ascend_fields` makes them."""
 
     def building(self, ubatch_slice: UBatchSlice) -> AbstractContextManager[None]:
@@ -180,7 +182,9 @@ class AFDHost(Protocol):
 class PlainMetadata:
     """A metadata provider that has nothing to add."""
 
-    def complete(self, input_batch: InputBatch, ubatch: InputBatch, ubatch_slice: UBatchSlice, for_capture: bool) -> InputBatch:
+    def complete(
+        self, input_batch: InputBatch, ubatch: InputBatch, ubatch_slice: UBatchSlice, for_capture: bool
+    ) -> InputBatch:
         """The ubatch as the native slicer made it."""
         return ubatch
 

@@ -53,7 +53,9 @@ class StageSupport:
         """
         num_ubatches = self.vllm_config.parallel_config.num_ubatches
         if num_ubatches != NUM_UBATCHES:
-            raise ValueError(f"parallel_config.num_ubatches is {num_ubatches}; this runner has exactly {NUM_UBATCHES} stages")
+            raise ValueError(
+                f"parallel_config.num_ubatches is {num_ubatches}; this runner has exactly {NUM_UBATCHES} stages"
+            )
         self.host = host
         self.ubatch_attn_groups = [ubatch_attn_groups(self.attn_groups, i) for i in range(NUM_UBATCHES)]
 
@@ -96,7 +98,9 @@ class StageSupport:
         """
         self.staged = state if cg_mode == CUDAGraphMode.FULL else None
         if self.staged is not None:
-            for part, seq_lens, starts in zip(state.slices, self.ubatch_seq_lens, self.ubatch_query_start_loc, strict=True):
+            for part, seq_lens, starts in zip(
+                state.slices, self.ubatch_seq_lens, self.ubatch_query_start_loc, strict=True
+            ):
                 rows = part.request_slice.stop - part.request_slice.start
                 seq_lens[rows:].zero_()
                 starts[rows + 1 :].fill_(part.num_tokens)

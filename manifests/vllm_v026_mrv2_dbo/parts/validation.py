@@ -101,7 +101,10 @@ def _off(name: str, variable: str = "", why: str = "") -> Rule:
 FINEGRAINED = "finegrained_tp_config"
 ASCEND_RULES = (
     _only(
-        "index_topk", lambda s: "index_topk" in s.config.model_config.hf_text_config.to_dict(), False, " (no sparse attention)"
+        "index_topk",
+        lambda s: "index_topk" in s.config.model_config.hf_text_config.to_dict(),
+        False,
+        " (no sparse attention)",
     ),
     _off("enable_flashcomm1", "VLLM_ASCEND_ENABLE_FLASHCOMM1", " (no sequence parallelism)"),
     _off("", "VLLM_ASCEND_MLA_FIA_SPLIT", " (one attention operator in a layer)"),
@@ -115,8 +118,12 @@ ASCEND_RULES = (
 """Switches of vllm-ascend; docs/dbo.md goes through all that it has."""
 
 RULES = (
-    Rule("vllm.__version__", lambda s: vllm.__version__, lambda s: vllm.__version__.partition("+")[0] == VERSION, VERSION),
-    _only("BatchExecutionDescriptor.num_ubatches", _native_ubatches, "absent", " (vLLM's own ubatches need no backport)"),
+    Rule(
+        "vllm.__version__", lambda s: vllm.__version__, lambda s: vllm.__version__.partition("+")[0] == VERSION, VERSION
+    ),
+    _only(
+        "BatchExecutionDescriptor.num_ubatches", _native_ubatches, "absent", " (vLLM's own ubatches need no backport)"
+    ),
     _only("VLLM_USE_V2_MODEL_RUNNER", lambda s: s.config.use_v2_model_runner, True),
     _only('additional_config["afd"]["role"]', lambda s: s.afd.role, "attention"),
     _only('additional_config["afd"]["connector"]', lambda s: s.afd.connector, CONNECTOR, " (synchronous)"),
@@ -144,7 +151,9 @@ RULES = (
     _only("prefill_context_parallel_size", lambda s: s.config.parallel_config.prefill_context_parallel_size, 1),
     _only("decode_context_parallel_size", lambda s: s.config.parallel_config.decode_context_parallel_size, 1),
     _only("enable_expert_parallel", lambda s: s.config.parallel_config.enable_expert_parallel, True),
-    _only("enable_elastic_ep", lambda s: s.config.parallel_config.enable_elastic_ep, False, " (static expert parallel)"),
+    _only(
+        "enable_elastic_ep", lambda s: s.config.parallel_config.enable_elastic_ep, False, " (static expert parallel)"
+    ),
     _only("enable_eplb", lambda s: s.config.parallel_config.enable_eplb, False),
     Rule(
         "all2all_backend",
@@ -255,7 +264,12 @@ class Relaxation:
 
     def applies(self, config: VllmConfig) -> bool:
         """Whether a configuration has ubatches that only the AFD runner can run."""
-        if not (self.in_force and config.parallel_config.use_ubatching and self.parser(config) is not None and config.use_v2_model_runner):
+        if not (
+            self.in_force
+            and config.parallel_config.use_ubatching
+            and self.parser(config) is not None
+            and config.use_v2_model_runner
+        ):
             return False
         here = current_platform.device_type
         if here != self.device_type:

@@ -52,7 +52,11 @@ def generated(result: UpgradeResult) -> str:
     if blocking:
         return f"writes nothing, exit code 1: {plural(blocking, 'entry needs', 'entries need')} a person"
     left = sorted({e.ref.partition("::")[0].partition("/")[2] for e in result.entries if e.status != "retire"})
-    return f"writes {', '.join(f'`{name}`' for name in left)}" if result.count("retire") else f"writes all {len(left)} modules"
+    return (
+        f"writes {', '.join(f'`{name}`' for name in left)}"
+        if result.count("retire")
+        else f"writes all {len(left)} modules"
+    )
 
 
 def _cell(entry: EntryResult | None) -> str:

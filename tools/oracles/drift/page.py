@@ -61,14 +61,18 @@ def symbols_part(found: Mapping[tuple[str, str], Drift], facts: Facts) -> Iterat
         yield ""
         yield from _head("symbol", ["release", "facts", "tool", "what the tool saw"])
         for item in wrong:
-            yield _row([f"`{item.symbol}`", item.version, item.fact, item.found.status, "; ".join(item.found.detail) or "text"])
+            yield _row(
+                [f"`{item.symbol}`", item.version, item.fact, item.found.status, "; ".join(item.found.detail) or "text"]
+            )
     yield ""
     yield "`=` unchanged; layout, docstring: only that changed; bold: callers or the copy's outside are concerned."
     yield ""
     yield from _head("symbol", releases)
     for symbol in dict.fromkeys(s for s, _ in found):
         cells = [found[symbol, v].status for v in releases]
-        yield _row([f"`{symbol.removeprefix('vllm.')}`", *(_SHORT.get(c) or f"**{c.partition(':')[0]}**" for c in cells)])
+        yield _row(
+            [f"`{symbol.removeprefix('vllm.')}`", *(_SHORT.get(c) or f"**{c.partition(':')[0]}**" for c in cells)]
+        )
     yield ""
     moved = {(s, d.status) for (s, _), d in found.items() if ":" in d.status}
     if moved:
@@ -97,7 +101,11 @@ def manifests_part(results: Sequence[UpgradeResult]) -> Iterator[str]:
         for entries in by_ref:
             entry = entries.get(ref)
             deltas = Counter(d.status for d in entry.deltas) if entry else Counter()
-            note = f" ({deltas[entry.status]} of {len(entry.deltas)})" if entry and entry.status in ("review", "conflict") and deltas[entry.status] else ""
+            note = (
+                f" ({deltas[entry.status]} of {len(entry.deltas)})"
+                if entry and entry.status in ("review", "conflict") and deltas[entry.status]
+                else ""
+            )
             cells.append(f"{entry.status}{note}" if entry else "(module unusable)")
         yield _row([f"`{ref}`", *cells])
     yield ""
@@ -112,5 +120,9 @@ def manifests_part(results: Sequence[UpgradeResult]) -> Iterator[str]:
 def page(found: Mapping[tuple[str, str], Drift], facts: Facts, results: Sequence[UpgradeResult]) -> str:
     """The text of docs/drift.md."""
     count = len({s for s, _ in found})
-    lines = [_INTRO.format(base=BASE, count=count, likeness=SUCCESSOR), *symbols_part(found, facts), *manifests_part(results)]
+    lines = [
+        _INTRO.format(base=BASE, count=count, likeness=SUCCESSOR),
+        *symbols_part(found, facts),
+        *manifests_part(results),
+    ]
     return "\n".join(lines) + "\n"

@@ -19,7 +19,9 @@ from tools.oracles.progress import progress
 from tools.oracles.releases import RELEASES, SYMBOLS, read_symbols
 
 
-def survey(comparer: Comparer, symbols: Sequence[str], releases: Sequence[str] = RELEASES) -> dict[tuple[str, str], Drift]:
+def survey(
+    comparer: Comparer, symbols: Sequence[str], releases: Sequence[str] = RELEASES
+) -> dict[tuple[str, str], Drift]:
     """Compare every symbol at every release with the base."""
     found = {}
     with progress(len(symbols) * len(releases), "comparing") as done:
@@ -35,7 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tools/drift", description=__doc__)
     parser.add_argument("symbols", nargs="?", type=Path, default=SYMBOLS, help="list of `module:qualname`, one a line")
     parser.add_argument("--facts", type=Path, default=FACTS, help="known statuses to compare with")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}, and what becomes of our manifests there and in {guide.PAGE.relative_to(ROOT)}")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help=f"write {PAGE.relative_to(ROOT)}, and what becomes of our manifests there and in {guide.PAGE.relative_to(ROOT)}",
+    )
     options = parser.parse_args(arguments)
     comparer = Comparer()
     try:
@@ -47,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     facts = read_facts(options.facts)
     wrong = differences(found, facts)
     for item in wrong:
-        print(f"{item.symbol} at {item.version}: facts say {item.fact}, the tool says {item.found.status}", *item.found.detail, sep="\n  ")
+        print(
+            f"{item.symbol} at {item.version}: facts say {item.fact}, the tool says {item.found.status}",
+            *item.found.detail,
+            sep="\n  ",
+        )
     print(f"{len(found):,} comparisons, {len(wrong)} differences")
     if options.write:
         project = load_project(ROOT)

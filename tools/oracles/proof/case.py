@@ -128,7 +128,9 @@ class Prover:
         if not isinstance(symbol.node, ast.ClassDef):
             return name
         methods = [
-            n.name for n in symbol.node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and not n.decorator_list
+            n.name
+            for n in symbol.node.body
+            if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and not n.decorator_list
         ]
         return f"{name}.{draw.choice(methods)}" if methods else None
 

@@ -68,7 +68,11 @@ def sample(draw: Draw, engine: Engine, symbol: Symbol) -> Sample | None:
         return None
     for _ in range(_TRIES):
         operation = draw.choices(OPERATIONS, _WEIGHTS)[0]
-        statement = draw.choice([s for s in statements if isinstance(s, (ast.If, ast.Try))] or statements if operation == "clause" else statements)
+        statement = draw.choice(
+            [s for s in statements if isinstance(s, (ast.If, ast.Try))] or statements
+            if operation == "clause"
+            else statements
+        )
         if operation not in ("expr", "call") and _is_elif(symbol, statement):
             continue  # patterns of statements do not reach an `elif`
         if operation == "start":
@@ -114,7 +118,9 @@ def _applies(engine: Engine, symbol: Symbol, found: Sample) -> bool:
 def _body(symbol: Symbol) -> list[ast.stmt]:
     body: list[ast.stmt] = symbol.node.body  # type: ignore[union-attr]
     first = body[0]
-    docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    docstring = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
     return body[1:] if docstring else body
 
 
@@ -137,7 +143,9 @@ def _children(node: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def _is_elif(symbol: Symbol, node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and symbol.file.data.startswith(b"elif", symbol.file.offset(node.lineno, node.col_offset))
+    return isinstance(node, ast.If) and symbol.file.data.startswith(
+        b"elif", symbol.file.offset(node.lineno, node.col_offset)
+    )
 
 
 def _line(symbol: Symbol, node: ast.stmt) -> int:
@@ -149,7 +157,9 @@ def _line(symbol: Symbol, node: ast.stmt) -> int:
 def _expressions(node: ast.stmt) -> list[ast.expr]:
     """Expressions of the statement itself that are read."""
     found: list[ast.expr] = []
-    stack: list[ast.AST] = [c for c in ast.iter_child_nodes(node) if not isinstance(c, (ast.stmt, ast.ExceptHandler, ast.match_case))]
+    stack: list[ast.AST] = [
+        c for c in ast.iter_child_nodes(node) if not isinstance(c, (ast.stmt, ast.ExceptHandler, ast.match_case))
+    ]
     while stack:
         item = stack.pop()
         if isinstance(item, (ast.JoinedStr, ast.pattern)):
@@ -187,7 +197,10 @@ def _shapes(node: ast.stmt) -> list[str]:
         word = "if" if isinstance(node, ast.If) else "while"
         found.append(f"{word} {ast.unparse(node.test)}: ...")
     elif isinstance(node, ast.For):
-        found += [f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}: ...", f"for {ast.unparse(node.target)} in ...: ..."]
+        found += [
+            f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}: ...",
+            f"for {ast.unparse(node.target)} in ...: ...",
+        ]
     elif isinstance(node, ast.With):
         found.append(f"with {', '.join(map(ast.unparse, node.items))}: ...")
     return found
@@ -282,7 +295,9 @@ def _ends(new: str, first: ast.stmt, last: ast.stmt) -> tuple[tuple[Place, ast.s
 def _replace(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
     anchor = _statement(draw, symbol, node)
     new = draw.choice((*_WITH, _code(draw, symbol, node)))
-    return _Made(_delta(_block("replace", anchor.pattern), anchor.narrowing, _block("with", new)), _ends(new, node, node))
+    return _Made(
+        _delta(_block("replace", anchor.pattern), anchor.narrowing, _block("with", new)), _ends(new, node, node)
+    )
 
 
 def _range(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
@@ -351,18 +366,28 @@ def _call(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
 def _clause(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
     if isinstance(node, ast.If):
         change = draw.choice(
-            (_block("add", 'elif print("probe"):\n    pass'), _block("first", 'if print("probe"):\n    pass'), _block("add", "else:\n    print()"))
+            (
+                _block("add", 'elif print("probe"):\n    pass'),
+                _block("first", 'if print("probe"):\n    pass'),
+                _block("add", "else:\n    print()"),
+            )
         )
         shapes = [f"if {ast.unparse(node.test)}: ..."]
     elif isinstance(node, ast.Try):
         change = draw.choice((_block("add", "except ValueError:\n    pass"), _block("add", "finally:\n    print()")))
-        shapes = [f"try:\n    {ast.unparse(node.body[0])}\n    ..."] if not any(True for _ in _children(node.body[0])) else ["try: ..."]
+        shapes = (
+            [f"try:\n    {ast.unparse(node.body[0])}\n    ..."]
+            if not any(True for _ in _children(node.body[0]))
+            else ["try: ..."]
+        )
     else:
         raise _NotThis
     anchor = _anchor(draw, symbol, shapes, node, "statements")
     if anchor.narrowing:
         raise _NotThis
-    return _Made(_delta("clause:\n" + textwrap.indent(_block("of", anchor.pattern) + change, "  ")), (("clause", node),))
+    return _Made(
+        _delta("clause:\n" + textwrap.indent(_block("of", anchor.pattern) + change, "  ")), (("clause", node),)
+    )
 
 
 _MAKERS: dict[str, Callable[[Draw, Symbol, ast.stmt], _Made]] = {

@@ -90,12 +90,20 @@ class Listing:
         self.units.append(Unit(kind, text, start, own, last, node.col_offset, path))
         for head, body in suites:
             inside = (*path, text) if head is None else (*path, text, head)
-            if head == "else" and isinstance(node, ast.If) and len(body) == 1 and isinstance(body[0], ast.If) and self._elif(body[0]):
+            if (
+                head == "else"
+                and isinstance(node, ast.If)
+                and len(body) == 1
+                and isinstance(body[0], ast.If)
+                and self._elif(body[0])
+            ):
                 self._statement(body[0], path, "el")
                 continue
             if head is not None:
                 at = _before(body)
-                self.units.append(Unit("clause", head, at, at, body[-1].end_lineno or at, node.col_offset, (*path, text)))
+                self.units.append(
+                    Unit("clause", head, at, at, body[-1].end_lineno or at, node.col_offset, (*path, text))
+                )
             self._block(body, inside)
 
     def _elif(self, node: ast.If) -> bool:
@@ -215,7 +223,17 @@ def _hunks(old: Sequence[Unit], new: Sequence[Unit], algorithm: str) -> Iterator
     with tempfile.TemporaryDirectory(prefix="afd-patchkit-proof-") as folder:
         for name, units in (("old", old), ("new", new)):
             (Path(folder) / name).write_text("".join(f"{u.text!r}\n" for u in units), encoding="utf-8")
-        command = ["git", "diff", "--no-index", "--no-color", "--no-ext-diff", f"--diff-algorithm={algorithm}", "-U0", "old", "new"]
+        command = [
+            "git",
+            "diff",
+            "--no-index",
+            "--no-color",
+            "--no-ext-diff",
+            f"--diff-algorithm={algorithm}",
+            "-U0",
+            "old",
+            "new",
+        ]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
     if done.returncode > 1:
         raise RuntimeError(done.stderr.decode("utf-8", "replace"))
@@ -308,7 +326,9 @@ def at(listing: Listing, where: Region, place: str, kind: str) -> int | None:
     return max(around, default=(0, None))[1]
 
 
-def judge(alignment: Alignment, old: int, generated: str, new: str, place: str, kind: str, marker: str) -> tuple[Verdict, int | None]:
+def judge(
+    alignment: Alignment, old: int, generated: str, new: str, place: str, kind: str, marker: str
+) -> tuple[Verdict, int | None]:
     """Whether a delta that was at unit `old` stands where that unit went; with the unit it stands at.
 
     Args:

@@ -24,7 +24,9 @@ def report(cases: Sequence[Case], seed: int) -> Iterator[str]:
     """Shares by release and operation, and every misplacement."""
     judged = [c for c in cases if c.sample is not None]
     without = len(cases) - len(judged)
-    yield f"{len(judged):,} deltas over {len({c.run.symbol for c in judged})} symbols" + (f"; {without} without a delta" if without else "")
+    yield f"{len(judged):,} deltas over {len({c.run.symbol for c in judged})} symbols" + (
+        f"; {without} without a delta" if without else ""
+    )
     yield ""
     yield from _table("release", [(r, own) for r in RELEASES if (own := [c for c in judged if c.run.release == r])])
     yield ""

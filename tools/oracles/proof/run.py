@@ -92,21 +92,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    parser = argparse.ArgumentParser(prog="tools/proof", description="Random deltas through `upgrade`, their places judged by an alignment that the engine does not use.")
+    parser = argparse.ArgumentParser(
+        prog="tools/proof",
+        description="Random deltas through `upgrade`, their places judged by an alignment that the engine does not use.",
+    )
     parser.add_argument("--count", type=int, default=2000, help="number of deltas (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other deltas")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (default 2)")
     parser.add_argument("--only", type=int, metavar="N", help="delta number N alone, in full")
     options = parser.parse_args(arguments)
     started = time.monotonic()
-    failures = [f"{known.name}: {problem}" for known in KNOWN if (problem := known_problem(known))] if options.only is None else []
+    failures = (
+        [f"{known.name}: {problem}" for known in KNOWN if (problem := known_problem(known))]
+        if options.only is None
+        else []
+    )
     runs = draw_runs(options.count, options.seed, read_symbols())
     if options.only is not None:
         runs = [run for run in runs if run.number == options.only]
         remember()
         cases = [Prover(Engine(), options.seed).prove(run) for run in runs]
         for case in cases:
-            print(case.symbol, case.run.release, case.status, *case.codes, f"judge: {case.verdict}", f"B abstained: {case.abstained}")
+            print(
+                case.symbol,
+                case.run.release,
+                case.status,
+                *case.codes,
+                f"judge: {case.verdict}",
+                f"B abstained: {case.abstained}",
+            )
             print(case.sample.yaml if case.sample else "no delta", case.detail, sep="\n")
     else:
         cases = prove_all(runs, options.seed, options.jobs)

@@ -95,7 +95,9 @@ class FileSweep:
             return branch is not None
         claimed = [left.pop(line) for line in made.lines if line in left]
         if len(claimed) != len(made.lines) or (not claimed and branch is None):
-            self._fault("wrong", where, f"it holds lines {made.lines}, which are not (or no more) definitions of that name", 1)
+            self._fault(
+                "wrong", where, f"it holds lines {made.lines}, which are not (or no more) definitions of that name", 1
+            )
             return False
         if not claimed:
             return branch is not None

@@ -381,7 +381,9 @@ def _targets(upstream: UpstreamFile, name: str) -> set[str]:
     return {f"{upstream.module}.{name}", *upstream.names.get(name, ()), *(stars if name not in upstream.names else ())}
 
 
-def _fact_meaning(upstream: UpstreamFile, function: Function, names: dict[str, set[str]], fact: Rebinding) -> str | None:
+def _fact_meaning(
+    upstream: UpstreamFile, function: Function, names: dict[str, set[str]], fact: Rebinding
+) -> str | None:
     if fact.kind in {"mangled", "import"}:
         return _spelling(upstream, function, fact)
     root, _, rest = fact.new.partition(".")

@@ -36,7 +36,9 @@ class Rewrite(ast.NodeTransformer):
         self.scopes = Scopes(node)
         self.header = {id(n) for e in header_expressions(node) for n in ast.walk(e)}
         arguments = [a.annotation for a in ast.walk(node) if isinstance(a, (ast.arg, ast.AnnAssign)) and a.annotation]
-        returns = [f.returns for f in ast.walk(node) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and f.returns]
+        returns = [
+            f.returns for f in ast.walk(node) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) and f.returns
+        ]
         self.annotations = {id(n) for e in [*arguments, *returns] for n in ast.walk(e)}
         self.firsts: list[str] = []
 

@@ -82,8 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, metavar="N", help="only N names, chosen by --seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", metavar="PREFIX", help="only modules that start with this")
-    parser.add_argument("--at", choices=["class", "module"], default="class", help="methods become members of a class, or functions")
-    parser.add_argument("--source", type=Path, metavar="PATH", help="a tree, sdist or wheel, instead of the package index")
+    parser.add_argument(
+        "--at", choices=["class", "module"], default="class", help="methods become members of a class, or functions"
+    )
+    parser.add_argument(
+        "--source", type=Path, metavar="PATH", help="a tree, sdist or wheel, instead of the package index"
+    )
     parser.add_argument("--offline", action="store_true", help="use the cache only")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--verbose", action="store_true", help="list every refusal and fault")
@@ -112,7 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     context = multiprocessing.get_context("spawn")
     outcome = Outcome()
     with ProcessPoolExecutor(options.jobs, context, _start, (name, pin, setting)) as pool:
-        chosen = sample(pool, modules, options.sample, options.seed, group) if options.sample else dict.fromkeys(modules)
+        chosen = (
+            sample(pool, modules, options.sample, options.seed, group) if options.sample else dict.fromkeys(modules)
+        )
         tasks = [pool.submit(_sweep, module, chosen[module], group) for module in modules if module in chosen]
         with progress(len(tasks), f"sweeping {options.release}") as done:
             for future in as_completed(tasks):

@@ -46,4 +46,10 @@ class NPUPlatform(Platform):
         most = num_tokens if dp_metadata is None else int(dp_metadata.num_tokens_across_dp_cpu.max())
         mask = _MASK[:most]
         mask[:num_tokens], mask[num_tokens:] = True, False
-        return {"capturing": False, "num_tokens": num_tokens, "max_tokens_across_dp": most, "mc2_mask": mask, "is_draft_model": False}
+        return {
+            "capturing": False,
+            "num_tokens": num_tokens,
+            "max_tokens_across_dp": most,
+            "mc2_mask": mask,
+            "is_draft_model": False,
+        }

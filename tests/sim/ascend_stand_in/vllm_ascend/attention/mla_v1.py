@@ -114,7 +114,11 @@ class AscendMLAMetadataBuilder(MLACommonMetadataBuilder[AscendMLAMetadata]):
         counts = [stop - start for start, stop in zip(m.starts, m.starts[1:], strict=False)]
         decodes = m.max_query_len <= 1  # a request that is padding may have more
         owners = [request for request, count in enumerate(counts) for _ in range(count)]
-        kept = lengths if decodes else [lengths[r] - counts[r] + 1 + i for r in range(m.num_reqs) for i in range(counts[r])]
+        kept = (
+            lengths
+            if decodes
+            else [lengths[r] - counts[r] + 1 + i for r in range(m.num_reqs) for i in range(counts[r])]
+        )
         positions = m.positions[: m.num_actual_tokens]
         cos, sin = get_cos_and_sin_mla(positions, use_cache=decodes)
         tables = m.block_table_tensor[: m.num_reqs] if decodes else m.block_table_tensor[owners]
@@ -135,7 +139,12 @@ class AscendMLAImpl(MLAAttentionImpl):
         sliding_window: int | None, kv_cache_dtype: str, logits_soft_cap: float | None, attn_type: str,
         kv_sharing_target_layer_name: str | None, **kwargs,
     ):  # fmt: skip
-        self.num_heads, self.scale, self.num_kv_heads, self.kv_cache_dtype = num_heads, scale, num_kv_heads, kv_cache_dtype
+        self.num_heads, self.scale, self.num_kv_heads, self.kv_cache_dtype = (
+            num_heads,
+            scale,
+            num_kv_heads,
+            kv_cache_dtype,
+        )
         self.latent, self.rope = kwargs["kv_lora_rank"], kwargs["qk_rope_head_dim"]
         self.nope, self.value = kwargs["qk_nope_head_dim"], kwargs["v_head_dim"]
         self.q_proj, self.kv_b_proj, self.o_proj = kwargs["q_proj"], kwargs["kv_b_proj"], kwargs["o_proj"]
@@ -203,7 +212,13 @@ class AscendMLAImpl(MLAAttentionImpl):
         out = query.new_empty(self.num_heads, count, 1, self.latent)
         torch.npu.graph_task_group_begin(stream)
         operator.out(
-            query, keys, keys, actual_seq_kvlen=decode.seq_lens_list, workspace=params.workspaces[count], out=[out], **options
+            query,
+            keys,
+            keys,
+            actual_seq_kvlen=decode.seq_lens_list,
+            workspace=params.workspaces[count],
+            out=[out],
+            **options,
         )
         params.handles[count].append(torch.npu.graph_task_group_end(stream))
         params.attn_params[count].append((query, keys, options, out))

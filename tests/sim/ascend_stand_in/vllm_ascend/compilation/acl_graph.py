@@ -53,8 +53,16 @@ def weak_ref_workspaces(params):
 
 
 def update_full_graph_params(
-    attn_backend, update_stream, forward_context, num_tokens, vllm_config, speculative_config=None, draft_attn_metadatas=None
+    attn_backend,
+    update_stream,
+    forward_context,
+    num_tokens,
+    vllm_config,
+    speculative_config=None,
+    draft_attn_metadatas=None,
 ):
     """Update the operators of a replay."""
     impl = attn_backend.get_impl_cls()
-    impl.update_graph_params(update_stream, forward_context, num_tokens, vllm_config, speculative_config, draft_attn_metadatas)
+    impl.update_graph_params(
+        update_stream, forward_context, num_tokens, vllm_config, speculative_config, draft_attn_metadatas
+    )

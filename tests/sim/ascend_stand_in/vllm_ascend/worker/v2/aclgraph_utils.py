@@ -58,7 +58,9 @@ class ModelAclGraphManager(ModelCudaGraphManager):
         across = torch.full([runner.dp_size], desc.num_tokens)
         with set_forward_context(runner.model_state.attn_metadata, self.vllm_config, desc.num_tokens, across):
             backend = runner.attn_groups[0][0].backend
-            update_full_graph_params(backend, self.update_stream, get_forward_context(), desc.num_tokens, self.vllm_config)
+            update_full_graph_params(
+                backend, self.update_stream, get_forward_context(), desc.num_tokens, self.vllm_config
+            )
         return output
 
     def capture(
@@ -72,5 +74,10 @@ class ModelAclGraphManager(ModelCudaGraphManager):
         inputs = (model_state, input_buffers, intermediate_tensors, block_tables, attn_groups, kv_cache_config)
         with communicator_switch():
             super().capture(
-                ModelWithContext(model), *inputs, has_lora, use_aux_hidden_state_outputs, lora_capture_hook, progress_bar_desc
+                ModelWithContext(model),
+                *inputs,
+                has_lora,
+                use_aux_hidden_state_outputs,
+                lora_capture_hook,
+                progress_bar_desc,
             )

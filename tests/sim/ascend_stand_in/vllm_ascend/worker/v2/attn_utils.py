@@ -8,7 +8,9 @@ from vllm.config import VllmConfig
 from vllm_ascend.attention.attention_v1 import AscendAttentionState
 
 
-def build_attn_state(vllm_config: VllmConfig, seq_lens_np: np.ndarray, num_reqs, num_scheduled_tokens, num_valid_tokens):
+def build_attn_state(
+    vllm_config: VllmConfig, seq_lens_np: np.ndarray, num_reqs, num_scheduled_tokens, num_valid_tokens
+):
     """By what is scheduled of each request, and what is in its cache then."""
     if (seq_lens_np[:num_reqs] == num_scheduled_tokens).all():
         return AscendAttentionState.PrefillNoCache

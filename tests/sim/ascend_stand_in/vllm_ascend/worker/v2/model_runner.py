@@ -38,7 +38,9 @@ class NPUModelRunner(GPUModelRunner):
         with graph_manager_wrapper(self):
             super().initialize_kv_cache(kv_cache_config)
 
-    def prepare_inputs(self, scheduler_output: SchedulerOutput, batch_desc: BatchExecutionDescriptor) -> AscendInputBatch:
+    def prepare_inputs(
+        self, scheduler_output: SchedulerOutput, batch_desc: BatchExecutionDescriptor
+    ) -> AscendInputBatch:
         """With lengths on the host. All padding of a graph is one request, whose length is what another step has left there."""
         buffers = self.input_buffers
         everything = buffers.query_start_loc
@@ -71,7 +73,9 @@ def graph_manager_wrapper(model_runner):
     native = vllm_model_runner.ModelCudaGraphManager
 
     def make(vllm_config, device, cudagraph_mode, decode_query_len, lora_capture_cases=None):
-        return ModelAclGraphManager(vllm_config, device, cudagraph_mode, decode_query_len, model_runner, lora_capture_cases)
+        return ModelAclGraphManager(
+            vllm_config, device, cudagraph_mode, decode_query_len, model_runner, lora_capture_cases
+        )
 
     vllm_model_runner.ModelCudaGraphManager = make
     try:
