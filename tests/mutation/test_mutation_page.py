@@ -100,3 +100,16 @@ def test_modules_are_judged_one_by_one():
     more = code_page(verdicts, {}, ascend=True, all_of={**all_of, "a": 3}, old=second)
     assert "| a | 3 | - | - |" in more, "what was judged is not all of it any more"
     assert "2 tests pass" not in more
+
+
+def test_the_committed_page_has_no_survivor_without_a_reason(root: Path):
+    judged = read_code_page((root / "docs/mutations.md").read_text(encoding="utf-8"))
+    assert judged, "run tools/mutate --code --write"
+    rows = [line for module in judged.values() for line in module.section if line.startswith("| `")]
+    assert len(rows) == sum(module.counts[2] for module in judged.values())
+    reasons = [
+        reason.replace("|", "\\|") for name, reason in read_reasons().items() if name.partition(".py::")[0] in judged
+    ]
+    assert sorted(row.rpartition("` | ")[2].removesuffix(" |") for row in rows) == sorted(reasons), (
+        "each survivor has its reason, and each reason its survivor"
+    )
