@@ -18,12 +18,8 @@ CAUSAL = 3
 
 
 def scatter_kv(
-    key: torch.Tensor,
-    value: torch.Tensor,
-    key_cache: torch.Tensor,
-    value_cache: torch.Tensor,
-    slot_mapping: torch.Tensor,
-) -> None:
+    key: torch.Tensor, value: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor, slot_mapping: torch.Tensor
+) -> None:  # fmt: skip
     """Write keys and values where the slots say; negative slots are padding."""
     count = slot_mapping.shape[0]
     real = (slot_mapping >= 0)[:, None, None]

@@ -38,11 +38,6 @@ class UBatchGraphManager(ABC):
 
     @abstractmethod
     def dispatch(
-        self,
-        num_reqs: int,
-        num_tokens: int,
-        uniform_token_count: int | None,
-        num_active_loras: int,
-        num_ubatches: int = 1,
-    ) -> AFDBatchExecutionDescriptor:
+        self, num_reqs: int, num_tokens: int, uniform_token_count: int | None, num_active_loras: int, num_ubatches: int = 1
+    ) -> AFDBatchExecutionDescriptor:  # fmt: skip
         """The captured shape that fits and is split into `num_ubatches`; an eager descriptor when there is none."""

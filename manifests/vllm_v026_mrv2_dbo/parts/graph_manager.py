@@ -64,13 +64,8 @@ class TwinGraphs(UBatchGraphManager):
         raise NotImplementedError
 
     def dispatch(
-        self,
-        num_reqs: int,
-        num_tokens: int,
-        uniform_token_count: int | None,
-        num_active_loras: int,
-        num_ubatches: int = 1,
-    ) -> AFDBatchExecutionDescriptor:
+        self, num_reqs: int, num_tokens: int, uniform_token_count: int | None, num_active_loras: int, num_ubatches: int = 1
+    ) -> AFDBatchExecutionDescriptor:  # fmt: skip
         """The smallest captured shape that fits; natively for a single batch."""
         if num_ubatches == 1:
             native: Any = super(UBatchGraphManager, self)
