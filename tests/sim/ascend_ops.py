@@ -122,14 +122,8 @@ class FusedInferAttentionScore:
         return out, lse
 
     def out(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        out: Sequence[torch.Tensor],
-        **options: Any,
-    ) -> None:
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *, out: Sequence[torch.Tensor], **options: Any
+    ) -> None:  # fmt: skip
         """Write the result into `out[0]`."""
         given = {name: option for name, option in options.items() if name not in _IGNORED}
         assert options["input_layout"] == "TND", options["input_layout"]

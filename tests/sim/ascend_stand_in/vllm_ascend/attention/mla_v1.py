@@ -96,19 +96,14 @@ class AscendMLAMetadataBuilder(MLACommonMetadataBuilder[AscendMLAMetadata]):
 
     @classmethod
     def get_cudagraph_support(
-        cls: type["AscendMLAMetadataBuilder"],  # noqa: UP037
-        vllm_config: VllmConfig,
-        kv_cache_spec: AttentionSpec,
-    ) -> AttentionCGSupport:
+        cls: type["AscendMLAMetadataBuilder"], vllm_config: VllmConfig, kv_cache_spec: AttentionSpec  # noqa: UP037
+    ) -> AttentionCGSupport:  # fmt: skip
         """Of steps in which all requests have as many tokens."""
         return AttentionCGSupport.UNIFORM_BATCH
 
     def build(
-        self,
-        common_prefix_len: int,
-        common_attn_metadata: AscendCommonAttentionMetadata,  # noqa: F821
-        fast_build: bool = False,
-    ) -> AscendMLAMetadata:
+        self, common_prefix_len: int, common_attn_metadata: AscendCommonAttentionMetadata, fast_build: bool = False  # noqa: F821
+    ) -> AscendMLAMetadata:  # fmt: skip
         """Decodes find their rotary factors where graphs read them."""
         m, lengths = common_attn_metadata, common_attn_metadata.seq_lens_cpu.tolist()
         counts = [stop - start for start, stop in zip(m.starts, m.starts[1:], strict=False)]

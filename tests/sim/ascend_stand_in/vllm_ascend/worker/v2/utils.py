@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from vllm.distributed.device_communicators import cuda_communicator
@@ -14,11 +14,9 @@ from vllm_ascend.compilation.acl_graph import get_graph_params, weak_ref_workspa
 @contextmanager
 def torch_npu_graph_wrapper(*args, **kwargs):
     """Workspaces are the graph's when it has been captured."""
-    try:
-        with torch.npu.graph(*args, **kwargs):
-            yield
-    finally:
-        weak_ref_workspaces(get_graph_params())
+    with ExitStack() as stack:
+        stack.callback(lambda: weak_ref_workspaces(get_graph_params()))
+        yield stack.enter_context(torch.npu.graph(*args, **kwargs))
 
 
 _OTHERS = {"CUDAGraph": torch.npu.NPUGraph, "graph": torch_npu_graph_wrapper}
