@@ -16,11 +16,9 @@ from afd_patchkit.references.things import (
     Function,
     FunctionNode,
     How,
-    Instance,
     Missing,
     Outside,
     Several,
-    Super,
     Thing,
     Value,
 )
@@ -607,14 +605,3 @@ def _field(statement: ast.AnnAssign, keyword_only: bool, file: SourceFile) -> Fi
         given = {k.arg for k in value.keywords}
         required = not given & {"default", "default_factory", None} and not value.args
     return Field(statement.target.id, required, keyword_only, statement, file)
-
-
-def instance_or_super(thing: Thing) -> tuple[Class, bool, Class | None] | None:
-    """The class behind an object, whether it is an instance, and the class that `super()` starts behind."""
-    if isinstance(thing, Instance):
-        return thing.of, True, None
-    if isinstance(thing, Class):
-        return thing, False, None
-    if isinstance(thing, Super):
-        return thing.of, thing.instance, thing.of
-    return None

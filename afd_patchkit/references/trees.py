@@ -9,6 +9,7 @@ from typing import Any
 
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.names.bindings import Binding, Site, module_bindings
+from afd_patchkit.names.meaning import MODULE_ATTRIBUTES
 from afd_patchkit.names.stars import lookup
 from afd_patchkit.references.things import (
     UNKNOWN,
@@ -29,22 +30,6 @@ from afd_patchkit.upstream.base import Upstream
 
 DEPTH = 24
 """How many re-exports are followed; a circle of imports ends here."""
-
-MODULE_ATTRIBUTES = frozenset(
-    [
-        "__name__",
-        "__file__",
-        "__doc__",
-        "__spec__",
-        "__package__",
-        "__loader__",
-        "__path__",
-        "__cached__",
-        "__builtins__",
-        "__annotations__",
-        "__dict__",
-    ]
-)
 
 
 class Trees:
