@@ -466,6 +466,15 @@ class Manifest(Model):
             else:
                 yield item, None
 
+    def ref(self, entry: Entry, group: ClassGroup | None = None) -> str:
+        """What findings call an entry: `module.py::name`, and `module.py::Class.name` for a member of a class."""
+        name = entry.generated_name or entry.part or "?"
+        return f"{self.module}::{group.name + '.' if group else ''}{name}"
+
+    def by_ref(self) -> dict[str, Entry]:
+        """Every entry by its reference, in order."""
+        return {self.ref(entry, group): entry for entry, group in self.all_entries()}
+
 
 class Git(Model):
     """A git repository at one commit."""

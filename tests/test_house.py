@@ -105,6 +105,64 @@ def test_the_numbers_that_say_what_changed_stand_where_the_policy_says(root):
         assert re.search(rf"^{name} = ", text(root, file), re.MULTILINE), f"{file} has no {name}"
 
 
+_CODE = re.compile(r"PK\d+x*")
+
+
+def decides_by_code(source: str) -> list[int]:
+    """Lines where a text that is, or begins, a finding's code is compared, matched, looked for, or a key."""
+
+    def named(*nodes: ast.AST | None) -> bool:
+        below = [inner for node in nodes if node is not None for inner in ast.walk(node)]
+        return any(isinstance(n, ast.Constant) and _CODE.fullmatch(str(n.value)) for n in below)
+
+    lines = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            wrong = named(node.left, *node.comparators)
+        elif isinstance(node, ast.MatchValue):
+            wrong = named(node.value)
+        elif isinstance(node, ast.Dict):
+            wrong = named(*node.keys)
+        elif isinstance(node, ast.Set):
+            wrong = named(*node.elts)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            wrong = node.func.attr in ("startswith", "endswith") and named(*node.args)
+        else:
+            continue
+        if wrong:
+            lines.add(node.lineno)
+    return sorted(lines)
+
+
+def test_nothing_is_decided_by_the_code_of_a_finding(root):
+    """A page says its family, group and what an upgrade calls it; what only one finding says is a field or an exception's type."""
+    found = {
+        path.relative_to(root).as_posix(): lines
+        for path in sorted((root / "afd_patchkit").rglob("*.py"))
+        if "findings" not in path.relative_to(root).parts
+        and (lines := decides_by_code(path.read_text(encoding="utf-8")))
+    }
+    assert not found, f"a code decides what is done: {found}"
+
+
+def test_a_decision_by_code_is_noticed():
+    source = """
+first = finding("PK201", "said", help="PK202")
+code = "PK203" if first else "PK204"
+if first.code == "PK205" or "PK206" != first.code: pass
+if first.code in ("PK207", "PK208"): pass
+KNOWN = frozenset({"PK209"})
+SHORT = {"PK210"}
+LATER = {"PK211": "PK212"}
+if first.code.startswith("PK2"): pass
+match first.code:
+    case "PK213": pass
+    case "PK214" | "PK215": pass
+found = [f for f in findings if f.code not in KNOWN]
+"""
+    assert decides_by_code(source) == [4, 5, 6, 7, 8, 9, 11, 12]
+
+
 def _functions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Public functions and methods with their qualified names, in public classes too."""
     for node in body:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from afd_patchkit.assemble.entry import (
     resolve,
     signature_note,
 )
+from afd_patchkit.assemble.gate import prove_module
 from afd_patchkit.assemble.imports import Part, manifest_imports, read_part
 from afd_patchkit.assemble.memo import Inputs, Memo
 from afd_patchkit.assemble.outline import outline
@@ -32,15 +32,12 @@ from afd_patchkit.assemble.product import Product, product_of
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitError
-from afd_patchkit.findings.finding import Finding, Position, Severity, finding
+from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
 from afd_patchkit.names.model import ImportNeed, NamePlan
-from afd_patchkit.names.scopes import free_occurrences
 from afd_patchkit.references.texts import OwnText
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
-from afd_patchkit.source.stdlib import BUILTINS
-from afd_patchkit.source.text import Text
 
 
 @dataclass(frozen=True)
@@ -183,7 +180,7 @@ class ModuleMaker:
         provided = self._provided(live)
         found: list[Attempt] = []
         for entry, group in live:
-            ref = self.ref(entry, group)
+            ref = self.manifest.ref(entry, group)
             try:
                 found.append(self._attempt(entry, group, provided, memo))
             except PatchkitError as error:
@@ -193,11 +190,6 @@ class ModuleMaker:
 
     # ---- entries ----------------------------------------------------------------------------------------------
 
-    def ref(self, entry: Entry, group: ClassGroup | None) -> str:
-        """`module.py::name` of an entry."""
-        name = entry.generated_name or entry.part or "?"
-        return f"{self.manifest.module}::{group.name + '.' if group else ''}{name}"
-
     def _split(self) -> tuple[list[tuple[Entry, ClassGroup | None]], list[Retired]]:
         live: list[tuple[Entry, ClassGroup | None]] = []
         retired: list[Retired] = []
@@ -206,10 +198,10 @@ class ModuleMaker:
             probe = first_that_holds(self.conditions(entry), targets)
             if probe is None:
                 live.append((entry, group))
-                ref = self.ref(entry, group)
+                ref = self.manifest.ref(entry, group)
                 self.doubtful[ref] = tuple(f.at(entry=ref) for f in gone(self.conditions(entry), targets))
             else:
-                ref = self.ref(entry, group)
+                ref = self.manifest.ref(entry, group)
                 retired.append(Retired(entry, ref, ref.partition("::")[2], probe))
         return live, retired
 
@@ -263,7 +255,7 @@ class ModuleMaker:
     def _attempt(
         self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str], memo: Memo | None
     ) -> Attempt:
-        ref = self.ref(entry, group)
+        ref = self.manifest.ref(entry, group)
         if memo is None:
             return Attempt(entry, group, ref, self._entry(entry, group, provided))
         inputs = self._inputs(entry, group, provided)
@@ -279,7 +271,7 @@ class ModuleMaker:
         return Inputs(
             entry=entry,
             pin=None if entry.kind == "owned" else entry.pin or self.manifest.pin,
-            ref=self.ref(entry, group),
+            ref=self.manifest.ref(entry, group),
             module=self.dotted,
             marker=self.marker,
             group=group.name if group else None,
@@ -290,7 +282,7 @@ class ModuleMaker:
         )
 
     def _entry(self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str]) -> GeneratedEntry:
-        ref = self.ref(entry, group)
+        ref = self.manifest.ref(entry, group)
         if entry.kind == "owned":
             return self._owned(entry, ref)
         pin = entry.pin or self.manifest.pin
@@ -423,8 +415,8 @@ class ModuleMaker:
         )
         top = "\n".join(header) + "\n" + (f"\n{block.strip()}\n" if block.strip() else "")
         buffer = Buffer.emitted(top, (), "owned") + Buffer(run for _, run in _bodies(live))
-        text = buffer.text
-        self._prove(text, {part.path: part for part in self.parts.values()})
+        own = self._own_text(top, live)
+        prove_module(self.manifest, own)
         return GeneratedModule(
             self.manifest,
             buffer,
@@ -432,9 +424,9 @@ class ModuleMaker:
             tuple(retired),
             tuple(self.parts.values()),
             tuple(findings),
-            text,
+            buffer.text,
             outline(buffer),
-            self._own_text(top, live),
+            own,
         )
 
     def draft(self, attempts: Sequence[Attempt]) -> OwnText:
@@ -469,44 +461,6 @@ class ModuleMaker:
         needs, findings = merge_imports(plans)
         block = render_imports(needs, merge_statements(plans), first_party=[self.package])
         return block, [f.at(manifest=self.manifest.where) for f in findings]
-
-    def _prove(self, text: str, parts: Mapping[str, Part]) -> None:
-        """Invariant 7: the module compiles and every free name in it resolves."""
-        try:
-            tree = ast.parse(text)
-            compile(tree, self.manifest.module, "exec", dont_inherit=True)
-        except SyntaxError as error:
-            line = [*text.split("\n"), ""][max(0, (error.lineno or 1) - 1)]
-            raise DeltaError(
-                finding(
-                    "PK231",
-                    f"{self.manifest.module} does not compile with these deltas: {error.msg}",
-                    manifest=self.manifest.where,
-                    generated=Position(self.manifest.module, error.lineno or 0, error.offset or 0),
-                    details=(line.strip(),),
-                    help="A delta's code fits the pattern but not the place: look at the line above.",
-                )
-            ) from error
-        plain = Text(text.encode())
-        bound = _module_names(tree)
-        unknown: dict[str, int] = {}
-        for occurrence in free_occurrences(tree.body, plain):
-            if occurrence.name not in bound and occurrence.name not in BUILTINS:
-                unknown.setdefault(occurrence.name, plain.line_of(occurrence.span.start))
-        implicit = {"__name__", "__file__", "__doc__", "__package__", "__spec__", "__loader__", "__builtins__"}
-        found = [
-            finding(
-                "PK232",
-                f"nothing in {self.manifest.module} binds `{name}`",
-                manifest=self.manifest.where,
-                generated=Position(self.manifest.module, line),
-                help="Import it in the manifest's `imports`, or correct the delta or part that uses it.",
-            )
-            for name, line in sorted(unknown.items())
-            if name not in implicit
-        ]
-        if found:
-            raise DeltaError(*found)
 
 
 def _bodies(products: Sequence[tuple[Product, ClassGroup | None]]) -> Iterator[tuple[Product, Run]]:
@@ -543,26 +497,3 @@ def _class_header(group: ClassGroup) -> str:
         end = "\n    " if "\n" in body else ""
         lines.append(f'    """{body}{end}"""\n\n')
     return "".join(lines)
-
-
-def _module_names(tree: ast.Module) -> set[str]:
-    """Every name that module-level code binds, in any branch."""
-    names: set[str] = set()
-    stack: list[ast.AST] = list(tree.body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-            continue
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names |= {a.asname or a.name.split(".")[0] for a in node.names}
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            names.add(node.name)
-        if not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            stack += ast.iter_child_nodes(node)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Global):
-            names |= set(node.names)
-    return names

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from afd_patchkit.findings.errors import DeltaError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Code, InPattern, Probe
 from afd_patchkit.patterns.select import compile_pattern, find_all
-from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
+from afd_patchkit.source.locate import Symbol, first_symbol, parse_reference
 from afd_patchkit.upstream.base import Upstream
 
 Targets = Mapping[str, Upstream]
@@ -65,13 +64,7 @@ def lookup(reference: Code, targets: Targets) -> Symbol | None:
     upstream = targets.get(module.split(".")[0])
     if upstream is None or module not in upstream.modules():
         return None
-    file = upstream.read(module)
-    try:
-        return find_symbol(file, qualname)
-    except DeltaError as error:
-        if error.findings[0].code == "PK206":
-            return find_symbol(file, qualname, branch=1)
-        return None
+    return first_symbol(upstream.read(module), qualname)
 
 
 def _contains(test: InPattern, targets: Targets) -> bool:

@@ -181,9 +181,9 @@ def check_overlaps(edits: Sequence[Edit], file: SourceFile, entry: str) -> list[
                 break
             if _clash(first, second, nesting):
                 one, other = sorted((first, second), key=lambda e: e.id)
-                found.setdefault(("PK210", one.delta, other.delta), _overlap("PK210", one, other, file, entry))
+                found.setdefault(("PK210", one.delta, other.delta), _overlap(one, other, file, entry))
     for one, other in _repeated(edits, file):
-        found.setdefault(("PK211", one.delta, other.delta), _overlap("PK211", one, other, file, entry))
+        found.setdefault(("PK211", one.delta, other.delta), _twice(one, other, file, entry))
     return list(found.values())
 
 
@@ -202,19 +202,20 @@ def _repeated(edits: Sequence[Edit], file: SourceFile) -> Iterator[tuple[Edit, E
                 yield (one, other) if one.id < other.id else (other, one)
 
 
-def _overlap(code: str, one: Edit, other: Edit, file: SourceFile, entry: str) -> Finding:
-    at = file.position(max(one.span.start, other.span.start))
-    if code == "PK211":
-        return finding(
-            code,
-            f"delta {other.delta!r} inserts the same text at the same place as delta {one.delta!r}",
-            entry=entry,
-            delta=other.delta,
-            manifest=other.where,
-            upstream=at,
-            details=(f"delta {one.delta!r} is at {one.where}",),
-            help="Delete one of them.",
-        )
+def _twice(one: Edit, other: Edit, file: SourceFile, entry: str) -> Finding:
+    return finding(
+        "PK211",
+        f"delta {other.delta!r} inserts the same text at the same place as delta {one.delta!r}",
+        entry=entry,
+        delta=other.delta,
+        manifest=other.where,
+        upstream=file.position(max(one.span.start, other.span.start)),
+        details=(f"delta {one.delta!r} is at {one.where}",),
+        help="Delete one of them.",
+    )
+
+
+def _overlap(one: Edit, other: Edit, file: SourceFile, entry: str) -> Finding:
     if one.delta == other.delta:
         message = f"delta {one.delta!r} touches the same upstream text twice"
         help_ = "Its matches overlap: narrow the pattern, or split the delta."
@@ -222,12 +223,12 @@ def _overlap(code: str, one: Edit, other: Edit, file: SourceFile, entry: str) ->
         message = f"delta {other.delta!r} touches upstream text that delta {one.delta!r} replaces"
         help_ = "Join the two deltas, narrow one of them, or keep the text with `__upstream__` or `parts`."
     return finding(
-        code,
+        "PK210",
         message,
         entry=entry,
         delta=other.delta,
         manifest=other.where,
-        upstream=at,
+        upstream=file.position(max(one.span.start, other.span.start)),
         details=(f"delta {one.delta!r} is at {one.where}",) if one.delta != other.delta else (),
         help=help_,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
 
 class Severity(str, Enum):
@@ -73,6 +73,16 @@ class Finding:
         """What it is about."""
         return page(self.code).family
 
+    @property
+    def group(self) -> Group | None:
+        """What the engine has to know of it, if anything."""
+        return page(self.code).group
+
+    def on_upgrade(self) -> Finding:
+        """What it is called, and how loud it is, when an upgrade brings it."""
+        later = page(self.code).on_upgrade
+        return replace(self, code=later, severity=page(later).severity) if later else self
+
     def at(self, **fields: object) -> Finding:
         """A copy with the given fields filled in where this finding leaves them empty."""
         missing = {k: v for k, v in fields.items() if v is not None and getattr(self, k) is None}
@@ -87,17 +97,35 @@ class Finding:
 Family = Literal["manifest", "lock", "delta", "name", "upstream", "upgrade", "note"]
 _FAMILIES: tuple[Family, ...] = ("manifest", "lock", "delta", "name", "upstream", "upgrade", "note")
 """By the first digit of the code."""
+Group = Literal["anchor", "edited", "gone", "neighbour", "outdated", "there", "unavailable"]
+"""Findings that the engine acts on alike; their pages say `group`.
+
+An `anchor` is not found where it was, a generated file was `edited`, a symbol or module is `gone`, a `neighbour` of a delta
+changed, what is generated is `outdated`, what a delta adds is `there` already, an upstream is `unavailable`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The documentation page of one finding code."""
+    """The documentation page of one finding code.
+
+    Attributes:
+        code: the code.
+        title: one line.
+        severity: of its findings, unless they say otherwise.
+        exit_code: that one of its findings causes.
+        body: Markdown.
+        group: findings that the engine treats alike with it.
+        on_upgrade: the code of the same thing where an upgrade brings it.
+    """
 
     code: str
     title: str
     severity: Severity
     exit_code: int
     body: str
+    group: Group | None = None
+    on_upgrade: str | None = None
 
     @property
     def family(self) -> Family:
@@ -122,8 +150,16 @@ def page(code: str) -> Page:
     if not code.isalnum() or not file.is_file():
         raise KeyError(code)
     _, head, body = file.read_text(encoding="utf-8").split("---\n", 2)
-    fields = dict(line.split(": ", 1) for line in head.splitlines() if line)
-    return Page(code, fields["title"], Severity(fields["severity"]), int(fields["exit"]), body.strip() + "\n")
+    fields: dict[str, Any] = dict(line.split(": ", 1) for line in head.splitlines() if line)
+    return Page(
+        code,
+        fields["title"],
+        Severity(fields["severity"]),
+        int(fields["exit"]),
+        body.strip() + "\n",
+        fields.get("group"),
+        fields.get("upgrade"),
+    )
 
 
 def finding(

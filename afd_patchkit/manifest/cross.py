@@ -27,18 +27,12 @@ class _Placed:
     @property
     def label(self) -> str:
         """`module.py::name`, as findings call it."""
-        return entry_label(self.manifest, self.entry, self.group)
+        return self.manifest.ref(self.entry, self.group)
 
     @property
     def pin(self) -> str | None:
         """The pin that the entry names, or else its manifest's."""
         return self.entry.pin or self.manifest.pin
-
-
-def entry_label(manifest: Manifest, entry: Entry, group: ClassGroup | None = None) -> str:
-    """`module.py::name` of an entry; `module.py::Class.name` for a member of a class."""
-    name = entry.generated_name or entry.part or "?"
-    return f"{manifest.module}::{f'{group.name}.{name}' if group else name}"
 
 
 def problems(

@@ -58,13 +58,11 @@ def _since(project: Project, revision: str, topic: str | None, options: SourceOp
         PatchkitError: one of the two cannot be generated.
     """
     new = preview(project, options=options)
-    try:
-        with project_at(project, revision) as there:
+    with project_at(project, revision) as there:
+        try:
             old = preview(there, options=options)
-    except PatchkitError as error:
-        raise type(error)(
-            *(f if f.code == "PK098" else replace(f, message=f"at {revision}: {f.message}") for f in error.findings)
-        ) from error
+        except PatchkitError as error:
+            raise type(error)(*(replace(f, message=f"at {revision}: {f.message}") for f in error.findings)) from error
     if topic is None:
         return module_changes(
             old.modules, new.modules, project.shown(project.generated / project.package), context=context

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import finding
-from afd_patchkit.manifest.cross import entry_label
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.manifest.nested import inside
 from afd_patchkit.project import Project
@@ -35,7 +34,7 @@ def entry_facts(project: Project, topic: str) -> dict[str, Any]:
 def entries_by_label(manifests: Iterable[Manifest]) -> dict[str, tuple[Manifest, Entry, ClassGroup | None]]:
     """Every entry by its `module.py::name`."""
     return {
-        entry_label(manifest, entry, group): (manifest, entry, group)
+        manifest.ref(entry, group): (manifest, entry, group)
         for manifest in manifests
         for entry, group in manifest.all_entries()
     }

@@ -188,10 +188,7 @@ class Places:
 
     def __init__(self, manifest: Manifest, parts: Mapping[str, str], marker: str) -> None:
         self.manifest, self.parts, self.marker = manifest, parts, marker
-        self.entries: dict[str, Entry] = {}
-        for entry, group in manifest.all_entries():
-            name = entry.generated_name or entry.part or "?"
-            self.entries[f"{manifest.module}::{group.name + '.' if group else ''}{name}"] = entry
+        self.entries: Mapping[str, Entry] = manifest.by_ref()
 
     def of_import(self, module: str, attribute: str | None) -> Position | None:
         """The import of a manifest or a part that names a thing."""

@@ -67,7 +67,7 @@ def differences(
             for name in sorted(set(lock["modules"]) - set(new["modules"]))
         ]
     differing = [name for name, pin in new["pins"].items() if lock["pins"].get(name) != pin]
-    covered = {f.code for f in found} & {"PK101", "PK108"}
+    covered = any(f.group == "outdated" for f in found)
     failed = any(r.failed for r in results)
     if (differing or stale) and not covered and not failed and not modules:
         what = f"pins {', '.join(sorted(differing))} differ" if differing else f"{', '.join(stale)} changed"

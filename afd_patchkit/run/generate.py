@@ -127,7 +127,7 @@ def written(made: Generated, more: Sequence[Finding] = ()) -> Report:
     failed = any(r.failed for r in made.results)
     if failed or any(f.exit_code for f in more) or any(f.severity is Severity.ERROR for f in findings):
         # when nothing can be written, say at least what else is wrong
-        edits = [f for f in check_files(project, made.lock) if f.code == "PK102"] if made.lock else []
+        edits = [f for f in check_files(project, made.lock) if f.group == "edited"] if made.lock else []
         return made.report([*findings, *edits], {})
     paths, removed = write_generated(project, made.new, made.results)
     status = {r.module: "written" if touched(project, r, paths) else "unchanged" for r in made.results}

@@ -175,6 +175,11 @@ def find_symbol(file: SourceFile, qualname: str, *, branch: int | str | None = N
     return Symbol(file, qualname, tuple(d.node for d in group), group[0].classes, group[0].conditions)
 
 
+def first_symbol(file: SourceFile, qualname: str) -> Symbol | None:
+    """The first of the definitions of `qualname`; None when there is none."""
+    return find_symbol(file, qualname, branch=1) if _candidates(file, qualname) else None
+
+
 def _candidates(file: SourceFile, qualname: str) -> list[Definition]:
     path = qualname.split(".")
     wanted = path[-1]

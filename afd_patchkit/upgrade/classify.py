@@ -297,7 +297,7 @@ def _owned(subject: Subject) -> EntryResult:
         )
         return replace(result, must_do="mend the code", new_digest=sha256(subject.version.encode())[:16])
     if subject.new.error is not None:
-        gone = any(f.code in ("PK205", "PK405") for f in subject.new.error.findings)
+        gone = any(f.group == "gone" for f in subject.new.error.findings)
         status: Status = "missing" if gone else "conflict"
         result = replace(
             result, status=status, reasons=subject.new.error.findings, upstream_changed="a watched symbol is gone"
@@ -373,18 +373,19 @@ def missing(subject: Subject, error: PatchkitError, successors: tuple[tuple[str,
 
 def moved(result: EntryResult, entry: Entry, symbol: Symbol) -> EntryResult:
     """`result`, classified at the symbol's new place, as an entry that has moved."""
+    assert entry.symbol is not None
     reason = finding(
         "PK539",
         f"{result.symbol} moved to {symbol.reference} with the same text",
         entry=result.ref,
-        manifest=entry.symbol.position if entry.symbol else entry.where,
+        manifest=entry.symbol.position,
         upstream=symbol.position,
         help=f"Set `symbol: {symbol.reference}`; accepted, `upgrade --write` does it.",
     )
     status: Status = worst([result.status, "moved"])
     changed = replace(
         result, status=status, new_symbol=symbol.reference, reasons=(reason, *result.reasons),
-        upstream_changed=f"moved to {symbol.reference}",
+        upstream_changed=f"moved to {symbol.reference}", named_at=entry.symbol.position,
     )  # fmt: skip
     return replace(changed, must_do=must_do(changed))
 

@@ -141,7 +141,7 @@ def _lines(found: Sequence[Sequence[int]], ranges: Sequence[Sequence[int]]) -> t
 
 def _with_gap(result: DeltaResult, findings: list[Finding]) -> DeltaResult:
     """With new code beside it; that its neighbour is another statement now goes without saying then."""
-    kept = tuple(f for f in result.reasons if f.code != "PK512")
+    kept = tuple(f for f in result.reasons if f.group != "neighbour")
     status: Status = "review" if result.status in ("clean", "unchanged", "review") else result.status
     return replace(result, status=status, reasons=(*kept, *findings))
 
@@ -187,10 +187,9 @@ class _Judge:
         answer = self._absorbed()
         if answer == "all":
             return DeltaResult(self.delta.name, "absorbed", (self._upstream_has(),), False, old_lines)
-        codes = {f.code for f in error.findings}
         reasons = []
         for item in error.findings:
-            if item.code == "PK221" and self.delta.operation == "parameter":
+            if item.group == "there" and self.delta.operation == "parameter":
                 reasons.append(
                     self.pair.say(
                         "PK518",
@@ -210,7 +209,7 @@ class _Judge:
                 )
         if answer == "partly":
             reasons.append(self._upstream_has_part())
-        proposal = self._proposal() if codes & {"PK201", "PK202", "PK203", "PK207"} else None
+        proposal = self._proposal() if any(f.group == "anchor" for f in error.findings) else None
         return DeltaResult(self.delta.name, "conflict", tuple(reasons), False, old_lines, (0, 0), proposal)
 
     def _proposal(self) -> Proposal | None:

@@ -21,9 +21,6 @@ from afd_patchkit.references.things import Missing
 from afd_patchkit.references.world import Leaning, World
 from afd_patchkit.run.references import judged_packages, places_of
 
-_CODES = {"PK330": "PK534", "PK331": "PK533"}
-"""What an error at the pin is called when an upgrade brings it."""
-
 
 @dataclass(frozen=True)
 class Leant:
@@ -90,7 +87,7 @@ def leanings(
 
 def _say(out: Leanings, ref: str, item: Finding) -> None:
     known = out.problems.setdefault(ref, [])
-    placed = replace(item, code=_CODES.get(item.code, item.code))
+    placed = item.on_upgrade()
     if placed not in known:
         known.append(placed)
 

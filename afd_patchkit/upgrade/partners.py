@@ -15,9 +15,8 @@ from afd_patchkit.upgrade.result import EntryResult
 
 def _all(manifests: Sequence[Manifest]) -> Iterator[tuple[str, Entry, Manifest]]:
     for manifest in manifests:
-        for entry, group in manifest.all_entries():
-            name = entry.generated_name or entry.part or "?"
-            yield f"{manifest.module}::{group.name + '.' if group else ''}{name}", entry, manifest
+        for ref, entry in manifest.by_ref().items():
+            yield ref, entry, manifest
 
 
 def _links(manifests: Sequence[Manifest]) -> set[tuple[str, str]]:
@@ -66,7 +65,7 @@ def needs_retired_module(
     entries: Sequence[EntryResult],
     manifests: Sequence[Manifest],
     retired: Mapping[str, Retired],
-    problems: Sequence[Finding],
+    needing: Sequence[Finding],
     package: str,
 ) -> list[EntryResult]:
     """Live entries that need a retired one, by `depends_on` or by an import of their module, are conflicts.
@@ -75,14 +74,13 @@ def needs_retired_module(
         entries: what became of each entry.
         manifests: all manifests.
         retired: the entries that retire, by `module.py::name`.
-        problems: findings of the generation.
+        needing: findings about entries that depend on a retired one.
         package: name of the generated package.
     """
     gone = _gone_names(manifests, retired, package)
     reasons: dict[str, list[Finding]] = {}
-    for item in problems:
-        if item.code == "PK230" and item.entry:
-            reasons.setdefault(item.entry, []).append(item)
+    for item in needing:
+        reasons.setdefault(item.entry or "", []).append(item)
     for ref, _, manifest in _all(manifests):
         for code in manifest.imports:
             for module, name in _imported(code.text):

@@ -85,6 +85,7 @@ class EntryResult:
         new_digest: digest of `new`, for acceptances.
         base_digest: digest of the old text, for acceptances.
         attributes: attributes of parameters that the new text reads and the old one did not.
+        named_at: where the manifest names the symbol, when it has moved with the same text.
     """
 
     ref: str
@@ -107,6 +108,7 @@ class EntryResult:
     new_digest: str = ""
     base_digest: str = ""
     attributes: tuple[str, ...] = ()
+    named_at: Position | None = None
 
     @property
     def blocks(self) -> bool:

@@ -8,7 +8,6 @@ from typing import Literal
 from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.assemble.module import Retired
 from afd_patchkit.findings.finding import finding
-from afd_patchkit.manifest.cross import entry_label
 from afd_patchkit.model import Manifest
 from afd_patchkit.upgrade.result import EntryResult
 
@@ -59,7 +58,7 @@ def staying(entries: Sequence[EntryResult], manifests: Sequence[Manifest]) -> It
     """Entries that stay although others of their set (the folder of their module) retire, with the reason."""
     gone = {_folder(e.ref) for e in entries if e.status == "retire"}
     known = {
-        entry_label(manifest, entry, group): (manifest, entry)
+        manifest.ref(entry, group): (manifest, entry)
         for manifest in manifests
         for entry, group in manifest.all_entries()
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,10 +31,6 @@ from afd_patchkit.upgrade.result import AliasChange, EntryResult, UpgradeResult
 from afd_patchkit.upgrade.retire import deletions, remarks, retire_result, staying
 from afd_patchkit.upstream.options import SourceOptions
 
-_GONE = frozenset({"PK205", "PK405"})
-_UPSTREAM = frozenset({"PK401", "PK402", "PK403", "PK406", "PK407", "PK408", "PK409", "PK410"})
-"""Codes of an upstream that cannot be had."""
-
 
 @dataclass(frozen=True)
 class Side:
@@ -46,6 +41,7 @@ class Side:
         attempts: by reference.
         retired: by reference.
         problems: findings about whole modules.
+        needing: findings about entries that depend on a retired one.
         broken: modules that are unusable as a whole.
         gates: findings about the assembled modules, by the entry that causes them.
         leant: what their own code refers to.
@@ -56,6 +52,7 @@ class Side:
     attempts: Mapping[str, Attempt]
     retired: Mapping[str, Retired]
     problems: tuple[Finding, ...] = ()
+    needing: tuple[Finding, ...] = ()
     broken: frozenset[str] = frozenset()
     gates: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     leant: Leanings = field(default_factory=Leanings)
@@ -65,7 +62,7 @@ class Side:
         """Whether the release of pin `name` could be read."""
         errors = [f for a in self.attempts.values() if a.error is not None for f in a.error.findings]
         assert isinstance(self.workspace.open, Opener)
-        unread = any(f.code in _UPSTREAM for f in (*self.problems, *errors))
+        unread = any(f.group == "unavailable" for f in (*self.problems, *errors))
         return not unread and (name in self.workspace.open.opened or not self.attempts)
 
 
@@ -111,6 +108,7 @@ class Upgrader:
         attempts: dict[str, Attempt] = {}
         retired: dict[str, Retired] = {}
         problems: list[Finding] = []
+        needing: list[Finding] = []
         broken = set()
         drafts: dict[str, tuple[OwnText, Sequence[str]]] = {}
         superfluous: list[str] = []
@@ -132,21 +130,28 @@ class Upgrader:
             else:
                 superfluous.append(maker.dotted)
             if prove:
-                problems += maker.needs_retired(found, gone)
+                needing += maker.needs_retired(found, gone)
                 if not any(a.error for a in found):
                     try:
                         maker.assembled(found, gone)
                     except PatchkitError as error:
                         for item in error.findings:
-                            causes = [a for a in found if _causes(a, item)]
-                            for attempt in causes:
-                                placed = replace(item, entry=attempt.ref, manifest=attempt.entry.where)
-                                gates[attempt.ref] = (*gates.get(attempt.ref, ()), placed)
-                            problems += [] if causes else [item.at(manifest=manifest.where)]
+                            if item.entry is None:
+                                problems.append(item)
+                            else:
+                                gates[item.entry] = (*gates.get(item.entry, ()), item)
         leant = leanings(self.project, workspace, manifests, drafts, superfluous, workspace.open.options.sources)
         problems += leant.problems.get("", ())
         return Side(
-            workspace, attempts, retired, tuple(dict.fromkeys(problems)), frozenset(broken), gates, leant, doubtful
+            workspace,
+            attempts,
+            retired,
+            tuple(dict.fromkeys(problems)),
+            tuple(needing),
+            frozenset(broken),
+            gates,
+            leant,
+            doubtful,
         )
 
     # ---- one release --------------------------------------------------------------------------------------------
@@ -177,8 +182,7 @@ class Upgrader:
             return replace(result, findings=tuple(findings))
         opener = Opener(self._options(name, new.identity, base=False), self.lock, pins)
         workspace = Workspace(pins, opener)
-        upstream = workspace.upstream(name)
-        findings += [replace(n, code="PK504", severity=_error()) if n.code == "PK640" else n for n in upstream.notes]  # type: ignore[attr-defined]
+        findings += [note.on_upgrade() for note in workspace.upstream(name).notes]  # type: ignore[attr-defined]
         base = self.base(name)
         assert isinstance(base.workspace.open, Opener)
         opener.opened |= {n: u for n, u in base.workspace.open.opened.items() if n != name}
@@ -200,9 +204,7 @@ class Upgrader:
             findings.append(_from_digests(name, old))
         findings += _module_problems(here, base, entries)
         entries = drifted_partners(entries, self.loaded.manifests)
-        entries = needs_retired_module(
-            entries, self.loaded.manifests, here.retired, here.problems, self.project.package
-        )
+        entries = needs_retired_module(entries, self.loaded.manifests, here.retired, here.needing, self.project.package)
         return replace(
             result,
             entries=tuple(entries),
@@ -239,9 +241,7 @@ class Upgrader:
     def _entries(
         self, manifest: Manifest, name: str, pin: Pin, base: Side, here: Side, release: Release
     ) -> Iterator[EntryResult]:
-        maker = maker_of(self.project, here.workspace, manifest)
-        for entry, group in manifest.all_entries():
-            ref = maker.ref(entry, group)
+        for ref, entry in manifest.by_ref().items():
             if ref in here.retired:
                 yield retire_result(here.retired[ref], "donor" if pin.role == "donor" else "target")
                 continue
@@ -297,7 +297,7 @@ class Upgrader:
         try:
             symbol = find_symbol(here.workspace.upstream(own).read(module), qualname, branch=entry.branch)
         except PatchkitError as error:
-            if error.findings[0].code in _GONE:
+            if error.findings[0].group == "gone":
                 return self._gone(subject, manifest, error, here, release)
             deltas = ()
             return EntryResult(
@@ -380,16 +380,6 @@ def alias_change(symbol: str, old: Iterable[Alias], new: Iterable[Alias]) -> Ali
     )
 
 
-def _causes(attempt: Attempt, item: Finding) -> bool:
-    """Whether a finding about an assembled module (an unknown name, a line that does not compile) is about this entry."""
-    if attempt.generated is None:
-        return False
-    text = attempt.generated.body.text
-    if item.code == "PK232" and (name := re.search(r"`(\w+)`", item.message)):
-        return re.search(rf"\b{name[1]}\b", text) is not None
-    return bool(item.details) and bool(item.details[0].strip()) and item.details[0].strip() in text
-
-
 def with_symbol(manifest: Manifest, entry: Entry, reference: str) -> Manifest:
     """The manifest with another symbol in one entry, which keeps its name."""
     assert entry.symbol is not None
@@ -406,12 +396,6 @@ def with_symbol(manifest: Manifest, entry: Entry, reference: str) -> Manifest:
         else:
             items.append(item)
     return manifest.model_copy(update={"entries": tuple(items)})
-
-
-def _error() -> Any:
-    from afd_patchkit.findings.finding import Severity
-
-    return Severity.ERROR
 
 
 def _from_digests(name: str, pin: Pin) -> Finding:
@@ -441,7 +425,7 @@ def _unknown(subject: Subject, before: Attempt | None) -> EntryResult:
 def _module_problems(here: Side, base: Side, entries: list[EntryResult]) -> list[Finding]:
     """Findings about whole modules that no entry carries, new ones only."""
     said = {f for e in entries for f in e.reasons}
-    return [f for f in here.problems if f not in said and f not in base.problems and f.code != "PK230"]
+    return [f for f in here.problems if f not in said and f not in base.problems]
 
 
 __all__ = ["Position", "Side", "Upgrader", "with_symbol"]

@@ -74,11 +74,12 @@ def upgrades(
     results = []
     for target in targets:
         result = upgrader.to(target, progress)
+        problems = any(f.exit_code for f in result.findings)  # an acceptance of no use is none
         if result.entries:
             result = accepted.apply(result, items, project.shown(accepted.path_of(project)))
             chosen.store.put_document({"overrides": dict(target)}, "upgrades", last_run(project))
         if write:
-            result = _written(upgrader, result, target, items)
+            result = _written(upgrader, result, target, items, problems=problems)
         results.append(replace(result, findings=(*recovered, *result.findings)))
         gc.collect()  # commands do it only where a part of the work is done
     return results
@@ -90,12 +91,16 @@ def _failed(target: Mapping[str, str], findings: Sequence[Finding]) -> UpgradeRe
 
 
 def _written(
-    upgrader: Upgrader, result: UpgradeResult, target: Mapping[str, str], items: Sequence[Acceptance]
+    upgrader: Upgrader,
+    result: UpgradeResult,
+    target: Mapping[str, str],
+    items: Sequence[Acceptance],
+    *,
+    problems: bool,
 ) -> UpgradeResult:
     """Write, or say what keeps it from being written."""
     project = upgrader.project
     blocked = [e.ref for e in result.entries if e.blocks]
-    problems = [f for f in result.findings if f.exit_code and f.code != "PK545"]
     if result.old == result.new or not result.entries:
         return result
     if blocked or problems:

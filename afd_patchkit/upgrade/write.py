@@ -78,11 +78,9 @@ def accepted_edits(entries: Sequence[EntryResult]) -> dict[str, list[ScalarEdit]
             if delta.accepted and delta.status == "conflict" and delta.proposal is not None:
                 item = delta.proposal
                 edits.setdefault(item.where.file, []).append(ScalarEdit(item.where, item.old, item.new))
-        moved = next((f for f in result.reasons if f.code == "PK539"), None)
-        if moved is not None and result.accepted and moved.manifest is not None:
-            edits.setdefault(moved.manifest.file, []).append(
-                ScalarEdit(moved.manifest, result.symbol, result.new_symbol)
-            )
+        at = result.named_at
+        if at is not None and result.accepted:
+            edits.setdefault(at.file, []).append(ScalarEdit(at, result.symbol, result.new_symbol))
     return edits
 
 

@@ -54,7 +54,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     native = ModuleMaker._entry
 
     def counted(self, entry, group, provided):  # type: ignore[no-untyped-def]
-        seen.append(self.ref(entry, group).partition("::")[2])
+        seen.append(self.manifest.ref(entry, group).partition("::")[2])
         return native(self, entry, group, provided)
 
     monkeypatch.setattr(ModuleMaker, "_entry", counted)

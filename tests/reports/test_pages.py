@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import afd_patchkit
-from afd_patchkit.findings.finding import Severity, codes, finding, page
+from afd_patchkit.findings.finding import Group, Severity, codes, finding, page
 
 PACKAGE = Path(afd_patchkit.__file__).parent
 PAGES = PACKAGE / "findings" / "pages"
 CODE = re.compile(r"\bPK\d{3}\b")
-HEAD = re.compile(r"---\ntitle: (\S.*)\nseverity: (error|warning|note)\nexit: ([0-3])\n---\n\s*(\S(?s:.*))")
+HEAD = re.compile(
+    r"---\ntitle: (\S.*)\nseverity: (error|warning|note)\nexit: ([0-3])\n(?:group: (\w+)\n)?(?:upgrade: (PK\d{3})\n)?---\n\s*(\S(?s:.*))"
+)
 # exit code of everything in a range but notes (design, section 8)
 RANGES = {"0": 2, "1": 1, "2": 1, "3": 1, "4": 3, "5": 1}
 
@@ -21,11 +24,14 @@ EVERY_CODE = pytest.mark.parametrize("code", codes())
 
 
 def used() -> dict[str, list[str]]:
-    """Codes that the package's source mentions as strings, with the files."""
+    """Codes that the package's source mentions as strings, or a page as what an upgrade brings, with the files."""
     found: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for code in re.findall(r"""["'](PK\d{3})["']""", path.read_text(encoding="utf-8")):
             found.setdefault(code, []).append(str(path.relative_to(PACKAGE)))
+    for code in codes():
+        if later := page(code).on_upgrade:
+            found.setdefault(later, []).append(f"{code}.md")
     return found
 
 
@@ -50,10 +56,15 @@ def test_titles_tell_codes_apart():
 def test_front_matter_and_body(code):
     text = (PAGES / f"{code}.md").read_text(encoding="utf-8")
     match = HEAD.fullmatch(text)
-    assert match is not None, "front matter: title, severity, exit, in this order"
-    title, severity, exit_code, body = match.groups()
+    assert match is not None, (
+        "front matter: title, severity, exit, group, upgrade, in this order, the last two where they say something"
+    )
+    title, severity, exit_code, group, upgrade, body = match.groups()
     entry = page(code)
     assert (entry.title, entry.severity.value, entry.exit_code) == (title, severity, int(exit_code))
+    assert (entry.group, entry.on_upgrade) == (group, upgrade)
+    assert group is None or group in get_args(Group)
+    assert upgrade is None or page(upgrade).family == "upgrade"
     assert len(title) <= 72
     assert not title.endswith(".")
     assert title[0].isupper() or title[0] == "`" or title.split()[0].endswith("()")

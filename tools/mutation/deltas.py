@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Position
-from afd_patchkit.manifest.cross import entry_label
 from afd_patchkit.manifest.load import parse_manifest
 from afd_patchkit.model import Delta, GroupEntry, Manifest, TakeBody
 
@@ -61,13 +60,13 @@ def upstream_scopes(data: bytes, file: str) -> tuple[str, set[str]]:
     """
     manifest = parse_manifest(data, file)
     entries = manifest.all_entries()
-    labels = {entry_label(manifest, entry, group) for entry, group in entries if entry.kind in ("copy", "backport")}
+    labels = {manifest.ref(entry, group) for entry, group in entries if entry.kind in ("copy", "backport")}
     return manifest.module, {label.partition("::")[2] for label in labels}
 
 
 def _deltas(manifest: Manifest) -> Iterator[Mutation]:
     for entry, group in manifest.all_entries():
-        label = entry_label(manifest, entry, group)
+        label = manifest.ref(entry, group)
         for delta, siblings in _nested(entry.deltas):
             inner = tuple(d.name for items in _inside(delta) for d, _ in _nested(items))
             yield Mutation(manifest.module, label, delta.name, delta.where, "" if siblings > 1 else "deltas", inner)
@@ -77,11 +76,11 @@ def _entries(manifest: Manifest) -> Iterator[Mutation]:
     """Every entry; a class of one member goes with it."""
     for item in manifest.entries:
         if not isinstance(item, GroupEntry):
-            yield Mutation(manifest.module, entry_label(manifest, item), "", item.where)
+            yield Mutation(manifest.module, manifest.ref(item), "", item.where)
             continue
         members = item.class_.members
         for member in members:
-            label = entry_label(manifest, member, item.class_)
+            label = manifest.ref(member, item.class_)
             yield Mutation(manifest.module, label, "", member.where if len(members) > 1 else item.where)
 
 
