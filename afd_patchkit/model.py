@@ -69,7 +69,7 @@ class Code:
 
 
 What = Literal[
-    "symbol", "name", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression",
+    "symbol", "symbol or module", "name", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression",
     "targets", "clause", "head", "parameter", "member",
     "prose", "python name", "delta name", "part", "module", "pin name", "distribution", "version",
 ]  # fmt: skip
@@ -118,6 +118,7 @@ MemberName = Annotated[str, Holds("python name", "the member")]
 Argument = Union[Annotated[str, Holds("python name", "the argument")], Annotated[int, Field(ge=0)]]
 """Of a call: a keyword, or a position from 0."""
 SymbolCode = Annotated[Code, Holds("symbol")]
+PlaceCode = Annotated[Code, Holds("symbol or module")]
 NameCode = Annotated[Code, Holds("name")]
 ImportsCode = Annotated[Code, Holds("imports")]
 PatternCode = Annotated[Code, Holds("pattern")]
@@ -336,19 +337,19 @@ class Delta(Model):
 
 
 class InPattern(Model):
-    """A pattern inside a symbol."""
+    """A pattern inside a symbol or module."""
 
-    in_: SymbolCode = Field(alias="in", description="package.module:Qual.name")
+    in_: PlaceCode = Field(alias="in", description="a symbol, or a whole module")
     pattern: AnyPatternCode = Field(description="what is looked for in it")
 
 
 class Probe(Model):
     """One static test on the target, exactly one key."""
 
-    defines: SymbolCode | None = Field(default=None, description="the target has this symbol")
-    missing: SymbolCode | None = Field(default=None, description="the target has no such symbol")
-    contains: InPattern | None = Field(default=None, description="the symbol holds the pattern")
-    absent: InPattern | None = Field(default=None, description="the symbol does not hold the pattern")
+    defines: PlaceCode | None = Field(default=None, description="the target has this symbol or module")
+    missing: PlaceCode | None = Field(default=None, description="the target has no such symbol or module")
+    contains: InPattern | None = Field(default=None, description="the symbol or module holds the pattern")
+    absent: InPattern | None = Field(default=None, description="the symbol or module does not hold the pattern")
     any: tuple[Probe, ...] | None = Field(default=None, min_length=1, description="one of these holds")
     all: tuple[Probe, ...] | None = Field(default=None, min_length=1, description="each of these holds")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Code, InPattern, Probe
-from afd_patchkit.patterns.select import compile_pattern, find_all
-from afd_patchkit.source.locate import Symbol, first_symbol, parse_reference
+from afd_patchkit.patterns.select import Match, compile_pattern, find_all
+from afd_patchkit.source.locate import Symbol, first_symbol, parse_place, whole
 from afd_patchkit.upstream.base import Upstream
 
 Targets = Mapping[str, Upstream]
@@ -59,17 +60,22 @@ def gone(probes: Sequence[Probe], targets: Targets) -> Iterator[Finding]:
 
 
 def lookup(reference: Code, targets: Targets) -> Symbol | None:
-    """The symbol on the targets, or None; a name with several definitions counts as defined."""
-    module, qualname = parse_reference(reference.text, reference.position)
+    """The symbol or module on the targets, or None; a name with several definitions counts as defined."""
+    module, qualname = parse_place(reference.text, reference.position)
     upstream = targets.get(module.split(".")[0])
     if upstream is None or module not in upstream.modules():
         return None
-    return first_symbol(upstream.read(module), qualname)
+    file = upstream.read(module)
+    return first_symbol(file, qualname) if qualname else whole(file)
 
 
 def _contains(test: InPattern, targets: Targets) -> bool:
     symbol = lookup(test.in_, targets)
-    if symbol is None:
-        return False
-    pattern = compile_pattern(test.pattern, "auto")
-    return any(find_all(pattern, node, symbol.file) for node in symbol.nodes)
+    return symbol is not None and bool(matches(test.pattern, symbol))
+
+
+def matches(code: Code, symbol: Symbol) -> list[Match]:
+    """Where a symbol or module holds a pattern."""
+    pattern = compile_pattern(code, "auto")
+    roots: Sequence[ast.AST] = symbol.nodes if symbol.qualname else [symbol.file.tree]
+    return [match for root in roots for match in find_all(pattern, root, symbol.file)]

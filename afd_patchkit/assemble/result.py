@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from afd_patchkit.assemble.comments import describe_probes
-from afd_patchkit.assemble.module import GeneratedModule
+from afd_patchkit.assemble.module import GeneratedModule, Retired
 from afd_patchkit.digests import sha256
-from afd_patchkit.findings.finding import Finding
+from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.findings.report import ModuleCounts
 from afd_patchkit.references.texts import OwnText
 
@@ -29,6 +29,7 @@ class ModuleResult:
         failed: whether it could not be generated.
         counts: what is counted of it.
         retired: references of entries whose removal condition holds.
+        held: what is to be said of that, if this is the release that the project is pinned to.
         own: the text as references need it.
     """
 
@@ -42,7 +43,12 @@ class ModuleResult:
     failed: bool = False
     counts: ModuleCounts = field(default_factory=ModuleCounts)
     retired: tuple[str, ...] = ()
+    held: tuple[Finding, ...] = ()
     own: OwnText | None = None
+
+    def pinned(self) -> ModuleResult:
+        """The result of a run at the pinned releases: an entry that retires there has no use."""
+        return replace(self, findings=(*self.findings, *self.held))
 
     @property
     def wholly_retired(self) -> bool:
@@ -79,7 +85,18 @@ def record(module: GeneratedModule) -> ModuleResult:
             files=sum(len(found) for found in files.values()),
         ),
         retired=tuple(r.ref for r in module.retired),
+        held=tuple(_held(r) for r in module.retired),
         own=module.own,
+    )
+
+
+def _held(retired: Retired) -> Finding:
+    return finding(
+        "PK548",
+        f"{retired.name} is not generated: its removal condition holds at the pin itself: {describe_probes([retired.probe])}",
+        entry=retired.ref,
+        manifest=retired.probe.where,
+        help="Delete the entry if upstream needs it no more; else correct the condition.",
     )
 
 

@@ -17,7 +17,7 @@ from afd_patchkit.manifest.values import Path, Table, TextScalar, value_of
 from afd_patchkit.model import WHERE, Code, Model, What
 
 M = TypeVar("M", bound=Model)
-PLAIN = frozenset({"symbol", "name", "imports"})
+PLAIN = frozenset({"symbol", "symbol or module", "name", "imports"})
 """What a plain scalar may hold: code that YAML cannot misread."""
 
 

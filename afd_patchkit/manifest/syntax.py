@@ -11,7 +11,7 @@ from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Code
 from afd_patchkit.patterns.compile import compile_head, compile_pattern
-from afd_patchkit.source.locate import parse_reference
+from afd_patchkit.source.locate import parse_place, parse_reference
 
 _CLAUSE = re.compile(r"\s*(elif|else|except|finally|case|if)\b")
 _BEFORE_CLAUSE = {
@@ -171,6 +171,7 @@ def _parses(text: str) -> bool:
 
 _CHECKS: dict[str, Callable[[Code], object]] = {
     "symbol": lambda code: parse_reference(code.text, code.position),
+    "symbol or module": lambda code: parse_place(code.text, code.position),
     "name": _expression,
     "imports": _imports,
     "pattern": lambda code: compile_pattern(code, "statements"),

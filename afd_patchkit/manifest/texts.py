@@ -133,6 +133,7 @@ _CODE = "as block scalar (|) or quoted"
 
 HELD: Mapping[What, TextKind] = {
     "symbol": TextKind("package.module:Qual.name", rf"^{_DOTTED}:{_DOTTED}\n*$"),
+    "symbol or module": TextKind("package.module:Qual.name, or package.module", rf"^{_DOTTED}(:{_DOTTED})?\n*$"),
     "name": TextKind(
         "expression; quote it unless it is a dotted name", python="an expression that is more than a dotted name"
     ),

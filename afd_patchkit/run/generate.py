@@ -96,6 +96,8 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
     if lock is not None and not options.full and not moved and not options.modules:
         kept = _proved(project, lock, inputs, chosen)
     results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, options)
+    if not moved:
+        results = [result.pinned() for result in results]
     results, _ = judged(project, workspace, loaded.manifests, results, opener.options.sources)
     if lock is not None and options.modules:
         kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}

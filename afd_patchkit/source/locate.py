@@ -30,7 +30,7 @@ class Symbol:
 
     Attributes:
         file: the file it was found in; every span below is in that file's bytes.
-        qualname: `Class.method`, `function` or `CONSTANT`.
+        qualname: `Class.method`, `function` or `CONSTANT`; empty for a module as a whole, which only probes look at.
         nodes: its statements, in order.
         classes: the enclosing classes, outermost first.
         conditions: texts of the enclosing `if`/`try` headers at the level of definition, outermost first.
@@ -55,8 +55,8 @@ class Symbol:
 
     @property
     def reference(self) -> str:
-        """`package.module:Qual.name`."""
-        return f"{self.file.module}:{self.qualname}"
+        """`package.module:Qual.name`; of a module its name."""
+        return f"{self.file.module}:{self.qualname}" if self.qualname else self.file.module
 
     @cached_property
     def line_ranges(self) -> tuple[tuple[int, int], ...]:
@@ -149,6 +149,11 @@ def _header(file: SourceFile, node: ast.stmt, block: Block) -> str:
     word = "try" if isinstance(node, TRY) else type(node).__name__.lower()
     opening = f"if {file.slice(file.node_span(node.test))}" if isinstance(node, ast.If) else word
     return {"body": opening, "orelse": f"else of {opening}", "finalbody": "finally"}[block.name]
+
+
+def whole(file: SourceFile) -> Symbol:
+    """A module as a symbol whose name is empty: every statement counts."""
+    return Symbol(file, "", tuple(file.tree.body))  # type: ignore[arg-type]
 
 
 def find_symbol(file: SourceFile, qualname: str, *, branch: int | str | None = None) -> Symbol:
@@ -302,3 +307,14 @@ def parse_reference(text: str, position: Position | None = None) -> tuple[str, s
             )
         )
     return module, qualname
+
+
+def parse_place(text: str, position: Position | None = None) -> tuple[str, str]:
+    """Split `package.module:Qual.name`, or `package.module`, whose qualified name is empty.
+
+    Raises:
+        ManifestError: the text is neither (PK006).
+    """
+    if ":" not in text and all(part.isidentifier() for part in text.split(".")):
+        return text, ""
+    return parse_reference(text, position)

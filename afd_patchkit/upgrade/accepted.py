@@ -123,6 +123,14 @@ def apply(result: UpgradeResult, items: Sequence[Acceptance], shown: str) -> Upg
     mine = [a for a in items if a.pin == result.pin]
     used: set[Acceptance] = set()
     entries = tuple(_entry(e, mine, used) for e in result.entries)
+    doubtful = {e.ref for e in entries if e.superfluous and e.blocks}
+    result = replace(
+        result,
+        deletions=tuple(line for line in result.deletions if line.partition(": ")[2] not in doubtful),
+        retired_modules=tuple(
+            module for module in result.retired_modules if not any(ref.startswith(f"{module}::") for ref in doubtful)
+        ),
+    )
     stale = [_unused(a, why, shown) for a in items if a not in used and (why := _why_unused(a, result))]
     return replace(result, entries=entries, findings=(*result.findings, *stale))
 

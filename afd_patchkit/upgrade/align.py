@@ -135,9 +135,12 @@ class _Aligner:
         self.confidence: dict[int, float] = {}
 
     def run(self) -> Alignment:
-        for one, other in zip(reversed(self.base.roots), reversed(self.new.roots), strict=False):
-            self._pair(one, other)
-            self._blocks(one, other)
+        if not self.base.symbol.qualname:  # modules are blocks themselves
+            self._suite(self.base.roots, self.new.roots)
+        else:
+            for one, other in zip(reversed(self.base.roots), reversed(self.new.roots), strict=False):
+                self._pair(one, other)
+                self._blocks(one, other)
         self._moved()
         self._beside_moved()
         self._alike()

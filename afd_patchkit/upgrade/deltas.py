@@ -226,11 +226,11 @@ class _Judge:
         base = self.pair.base
         if not self.delta.does.edits:
             return "no"
-        if base is None or self.change.base is None:
+        if base is None or self.change.alignment is None:
             return absorbed_lines(self.delta, self.change.lines)
         marker = self.change.marker
         patched = "\n".join(normal(base.text, marker)) + "\n"
-        return absorbed(self.change.base, patched, self.change.new)
+        return absorbed(patched, self.change.alignment)
 
     def _upstream_has(self) -> Finding:
         return self.pair.say(

@@ -86,6 +86,7 @@ class EntryResult:
         base_digest: digest of the old text, for acceptances.
         attributes: attributes of parameters that the new text reads and the old one did not.
         named_at: where the manifest names the symbol, when it has moved with the same text.
+        superfluous: its removal condition holds, as far as one can see; with the status `review` a person must say.
     """
 
     ref: str
@@ -109,6 +110,7 @@ class EntryResult:
     base_digest: str = ""
     attributes: tuple[str, ...] = ()
     named_at: Position | None = None
+    superfluous: bool = False
 
     @property
     def blocks(self) -> bool:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.assemble.module import Retired
-from afd_patchkit.findings.finding import finding
+from afd_patchkit.digests import sha256
+from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Manifest
 from afd_patchkit.upgrade.result import EntryResult
 
 
-def retire_result(retired: Retired, axis: Literal["target", "donor"]) -> EntryResult:
-    """The result of an entry that the new target makes superfluous."""
+def retire_result(retired: Retired, axis: Literal["target", "donor"], doubts: Sequence[Finding] = ()) -> EntryResult:
+    """The result of an entry that the new target makes superfluous, or perhaps does.
+
+    Args:
+        retired: the entry and its condition.
+        axis: which kind of pin moves.
+        doubts: why a person must say whether it does.
+    """
     entry = retired.entry
     condition = describe_probes([retired.probe])
     symbol = entry.symbol.text if entry.symbol is not None else (entry.part or "?")
@@ -24,17 +32,19 @@ def retire_result(retired: Retired, axis: Literal["target", "donor"]) -> EntryRe
         manifest=entry.where,
         help="Delete the entry from the manifest once the pin has moved; it is not generated any more.",
     )
-    return EntryResult(
-        retired.ref,
-        entry.kind,
-        symbol,
-        symbol,
-        axis,
-        "retire",
-        (reason,),
-        upstream_changed=f"has it now: {condition}",
-        must_do="; ".join(filter(None, [f"delete the entry ({entry.where})", _remark(retired)])),
-    )
+    must_do = "; ".join(filter(None, [f"delete the entry ({entry.where})", _remark(retired)]))
+    result = EntryResult(
+        retired.ref, entry.kind, symbol, symbol, axis, "retire", (reason,), upstream_changed=f"has it now: {condition}",
+        must_do=must_do, superfluous=True,
+    )  # fmt: skip
+    if not doubts:
+        return result
+    said = "".join(f"{f.message}{f.details}" for f in doubts)
+    return replace(
+        result, status="review", reasons=tuple(doubts), upstream_changed=f"perhaps has it now: {condition}",
+        must_do="read the reasons: delete or accept it when it is superfluous, else correct `remove_when`",
+        base_digest=sha256(condition.encode())[:16], new_digest=sha256(said.encode())[:16],
+    )  # fmt: skip
 
 
 def deletions(retired: Iterable[Retired]) -> Iterator[str]:
@@ -63,7 +73,7 @@ def staying(entries: Sequence[EntryResult], manifests: Sequence[Manifest]) -> It
         for entry, group in manifest.all_entries()
     }
     for result in entries:
-        if result.status != "retire" and _folder(result.ref) in gone:
+        if not result.superfluous and _folder(result.ref) in gone:
             manifest, entry = known[result.ref]
             probes = entry.remove_when or manifest.remove_when
             why = (

@@ -24,6 +24,7 @@ from afd_patchkit.run.modules import maker_of, prefetch
 from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.upgrade.classify import Subject, classify, missing, moved, takes
+from afd_patchkit.upgrade.dropped import Sides, doubts
 from afd_patchkit.upgrade.leanings import Leanings, changed_contracts, leanings, new_problems
 from afd_patchkit.upgrade.moved import Release, search
 from afd_patchkit.upgrade.partners import drifted_partners, needs_retired_module
@@ -193,7 +194,7 @@ class Upgrader:
         if progress:
             progress.start(total)
         for manifest in self.loaded.manifests:
-            for result_ in self._entries(manifest, name, new, base, here, release):
+            for result_ in self._entries(manifest, name, new, base, here, release, available=base.has_text(name)):
                 entries.append(result_)
                 if progress:
                     progress.advance(1)
@@ -239,11 +240,15 @@ class Upgrader:
     # ---- entries ------------------------------------------------------------------------------------------------
 
     def _entries(
-        self, manifest: Manifest, name: str, pin: Pin, base: Side, here: Side, release: Release
+        self, manifest: Manifest, name: str, pin: Pin, base: Side, here: Side, release: Release, *, available: bool
     ) -> Iterator[EntryResult]:
+        maker = maker_of(self.project, here.workspace, manifest)
+        sides = Sides(base.workspace.targets() if available else None, here.workspace.targets(), release)
         for ref, entry in manifest.by_ref().items():
             if ref in here.retired:
-                yield retire_result(here.retired[ref], "donor" if pin.role == "donor" else "target")
+                known = ref in base.retired  # its condition held at the pin already: `regen` says so
+                why = [] if known else [f.at(entry=ref) for f in doubts(maker.conditions(entry), sides)]
+                yield retire_result(here.retired[ref], "donor" if pin.role == "donor" else "target", why)
                 continue
             new = here.attempts.get(ref)
             if new is None:

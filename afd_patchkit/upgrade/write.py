@@ -110,7 +110,8 @@ def write(
     """
     replaced = {name: parse_manifest(data, name) for name, data in files.items() if _is_manifest(project, name)}
     all_manifests = tuple(replaced.get(m.path, m) for m in manifests)
-    results = generate_modules(project, Workspace(pins, opener), all_manifests, opener, RunOptions(jobs=1))
+    made = generate_modules(project, Workspace(pins, opener), all_manifests, opener, RunOptions(jobs=1))
+    results = [result.pinned() for result in made]
     errors = [f for r in results for f in r.findings if f.severity is Severity.ERROR]
     if errors or any(r.failed for r in results):
         return [], list(dict.fromkeys(errors))

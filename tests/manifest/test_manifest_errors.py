@@ -99,7 +99,7 @@ SCALARS = [
     ("symbol with two colons", entry("symbol: ¶acme:engine:step"), "PK006"),
     ("quoted symbol", entry('symbol: "¶acme.engine.step"'), "PK006"),
     ("watch", entry("kind: owned\npart: p.py\nwatch: [a:b, ¶ab]"), "PK006"),
-    ("probe", entry("remove_when:\n  - defines: ¶acme.engine"), "PK006"),
+    ("probe", entry("remove_when:\n  - defines: ¶acme.2engine"), "PK006"),
 ]
 
 OPERATIONS = [
@@ -318,8 +318,8 @@ def test_members_are_named_with_their_class():
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        (entry("symbol: a:b\nkind: backport\nremove_when: [{defines: ab}]"), "PK006"),
-        (entry("symbol: a:b\nkind: backport").replace("entries:", "remove_when: [{defines: ab}]\nentries:"), "PK006"),
+        (entry("symbol: a:b\nkind: backport\nremove_when: [{defines: a b}]"), "PK006"),
+        (entry("symbol: a:b\nkind: backport").replace("entries:", "remove_when: [{defines: a b}]\nentries:"), "PK006"),
         (
             entry(
                 "symbol: a:b\nkind: delegate\nvia: original\nbody: 'pass'\ndeltas: [{name: d, parameter: {add: ')'}}]"
