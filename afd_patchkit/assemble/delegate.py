@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from afd_patchkit.delta.apply import Applied, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, indent_code
+from afd_patchkit.fence import closing, parsed
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import finding
 from afd_patchkit.model import Code, Entry
@@ -56,11 +57,11 @@ def delegate_text(
     applied = apply_deltas(symbol, entry.deltas, entry=ref, marker=marker)
     original, needs = _original(entry, symbol, node, group)
     body = _body(entry.body, original, node, bound=bool(symbol.classes))
-    text, own = _with_body(applied.buffer, body, symbol)
+    text, own = _with_body(applied.buffer, body, symbol, marker)
     return text, applied, needs, own
 
 
-def _with_body(buffer: Buffer, body: str, symbol: Symbol) -> tuple[Buffer, tuple[Own, ...]]:
+def _with_body(buffer: Buffer, body: str, symbol: Symbol, marker: str) -> tuple[Buffer, tuple[Own, ...]]:
     """The header of `buffer` around `body`; of upstream's decorators only those that make a descriptor stay."""
     text = buffer.text
     plain = Text(text.encode())
@@ -72,7 +73,7 @@ def _with_body(buffer: Buffer, body: str, symbol: Symbol) -> tuple[Buffer, tuple
     limit = plain.node_span(first).start
     colon = [t.span.end for t in header if t.text == ":" and t.span.end <= limit][-1]
     at = len(plain.data[:colon].decode())
-    changes = [(at, len(text), "\n" + _open_fences(buffer, at) + indent_code(body, "    ") + "\n", "owned")]
+    changes = [(at, len(text), "\n" + _open_fences(buffer, at, marker) + indent_code(body, "    ") + "\n", "owned")]
     placed = "\n" + indent_code(body, symbol.indent + "    ") + "\n"
     own = [Own(Span(_upstream_offset(buffer, at - 1) + 1, symbol.spans[-1].end), placed)]
     for decorator in node.decorator_list:
@@ -86,14 +87,15 @@ def _with_body(buffer: Buffer, body: str, symbol: Symbol) -> tuple[Buffer, tuple
     return buffer.replace(sorted(changes)), tuple(own)
 
 
-def _open_fences(buffer: Buffer, at: int) -> str:
+def _open_fences(buffer: Buffer, at: int, marker: str) -> str:
     """The end lines of fences that stand open at character `at`: they stood below the header."""
     opened: list[str] = []
     for start, run in buffer.positioned():
         if start < at and run.label == "fence":
             for line in run.text.splitlines():
-                if " START: " in line:
-                    opened.append(line.replace(" START: ", " END: ", 1))
+                end, name = parsed(line, marker) or ("END", "")
+                if end == "START":
+                    opened.append(line[: len(line) - len(line.lstrip())] + closing(name, marker))
                 elif opened:
                     opened.pop()
     return "".join(line + "\n" for line in reversed(opened))

@@ -11,6 +11,7 @@ from afd_patchkit.findings.finding import Position, finding
 from afd_patchkit.model import Code
 from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.model import ImportNeed
+from afd_patchkit.source.syntax import bound_names, typing_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def read_part(text: str, path: str, module: str) -> Part:
     for node in body:
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             future = future or any(a.name == "annotations" for a in node.names)
-        elif isinstance(node, ast.If) and _is_type_checking(node.test) and not node.orelse:
+        elif isinstance(node, ast.If) and typing_block(node.test) == "body" and not node.orelse:
             for inner in node.body:
                 needs += import_needs(inner, "type_checking")
         elif import_needs(node):
@@ -112,24 +113,7 @@ def read_part(text: str, path: str, module: str) -> Part:
         tuple(needs),
         "\n".join(lines[first - 1 :]).strip("\n") + "\n",
         first,
-        _defined(rest),
+        frozenset(name for node in rest for name in bound_names(node, declared=True)),
         future,
         Analysis(list(rest)).annotated,
     )
-
-
-def _is_type_checking(test: ast.expr) -> bool:
-    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
-        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
-    )
-
-
-def _defined(body: Sequence[ast.stmt]) -> frozenset[str]:
-    names: set[str] = set()
-    for node in body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    return frozenset(names)

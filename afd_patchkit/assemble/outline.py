@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import short
 from afd_patchkit.source.text import SourceFile
 
 FOLD = "~"
@@ -70,7 +70,7 @@ def _origin(runs: list[Run]) -> tuple[SourceFile, int, str] | None:
 def _fold(pending: list[tuple[SourceFile, int, str, str]]) -> str:
     file, first, _, kind = pending[0]
     last = pending[-1][1]
-    digest = sha256("\n".join(text for _, _, text, _ in pending).encode())[:16]
+    digest = short("\n".join(text for _, _, text, _ in pending), 16)
     count = len(pending)
     rebound = f" with {kind}" if kind else ""
     lines = "line" if count == 1 else "lines"

@@ -9,7 +9,7 @@ from typing import Any
 from afd_patchkit.assemble.entry import GeneratedEntry
 from afd_patchkit.delta.context import digest_of, edit_context
 from afd_patchkit.delta.edits import Edit
-from afd_patchkit.digests import sha256, short
+from afd_patchkit.digests import short
 from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.facts import attributes_read, body_digest, result_shape
 from afd_patchkit.source.locate import Symbol
@@ -19,9 +19,9 @@ from afd_patchkit.source.signature import render, signature
 def entry_record(generated: GeneratedEntry) -> dict[str, Any]:
     """The lock's record of one entry (design, section 9)."""
     entry, symbol = generated.entry, generated.symbol
-    out: dict[str, Any] = {"kind": entry.kind, "output": sha256(generated.body.text.encode())[:16]}
+    out: dict[str, Any] = {"kind": entry.kind, "output": short(generated.body.text, 16)}
     if generated.watched:
-        out["watch"] = {s.reference: sha256(s.data)[:16] for s in generated.watched}
+        out["watch"] = {s.reference: short(s.data, 16) for s in generated.watched}
     if entry.part:
         out["part"] = entry.part
     if symbol is None:
@@ -49,7 +49,7 @@ def symbol_record(symbol: Symbol) -> dict[str, Any]:
         "symbol": symbol.reference,
         "file": symbol.file.path,
         "lines": [list(lines) for lines in symbol.line_ranges],
-        "sha256": sha256(symbol.data)[:32],
+        "sha256": short(symbol.data, 32),
         "body": body_digest(symbol.node, symbol.file),
         "line_digests": " ".join(
             short(line.strip()) for first, last in symbol.line_ranges for line in symbol.file.lines(first, last)
@@ -57,11 +57,11 @@ def symbol_record(symbol: Symbol) -> dict[str, Any]:
     }
     if isinstance(symbol.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         found = signature(symbol.node, symbol.file)
-        out["signature"] = sha256(render(found).encode())[:16]
+        out["signature"] = short(render(found), 16)
         out["parameters"] = [p.name for p in found.parameters]
         out["shape"] = list(result_shape(symbol.node))
         out["reads"] = list(attributes_read(symbol.node))
-        out["decorators"] = [sha256(text.encode())[:16] for text in found.decorators]
+        out["decorators"] = [short(text, 16) for text in found.decorators]
     return out
 
 
@@ -77,7 +77,7 @@ def delta_records(
             "operation": edit.operation,
             "span": [edit.span.start - start, edit.span.end - start],
             "lines": list(context.lines),
-            "emitted": sha256(edit.emitted.encode())[:16],
+            "emitted": short(edit.emitted, 16),
             "touched": context.touched,
             "headers": list(context.headers),
             "before": context.before,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from afd_patchkit.files import replace_file
 from afd_patchkit.version import __version__
 
 if TYPE_CHECKING:
@@ -82,14 +83,11 @@ def save(text: str) -> Path | None:
     for folder in _folders():
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path = folder / name
-            # 0o600: the report holds paths and the command line
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-                stream.write(text)
+            # private: the report holds paths and the command line
+            replace_file(folder / name, text.encode("utf-8", "backslashreplace"), private=True)
         except OSError:
             continue
-        return path
+        return folder / name
     return None
 
 

@@ -9,6 +9,7 @@ from afd_patchkit.delta.builder import Builder
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import Code, Delta
 from afd_patchkit.source.stdlib import BUILTINS
+from afd_patchkit.source.syntax import same
 from afd_patchkit.source.text import Span
 
 # names, attributes, constants and keywords that a repeated piece must hold to be worth a finding
@@ -53,17 +54,13 @@ def _replacements(builder: Builder, delta: Delta) -> Iterator[tuple[Code, list[S
 def _repeated(builder: Builder, code: Code, spans: Sequence[Span], *, whole: bool) -> ast.expr | ast.stmt | None:
     """The upstream node that `code` repeats, if it does."""
     replaced = [node for node in _nodes(builder) if any(s.contains(builder.file.node_span(node)) for s in spans)]
-    by_text: dict[str, ast.expr | ast.stmt] = {}
-    for node in replaced:
-        by_text.setdefault(ast.dump(node), node)
-    entire = {ast.dump(n) for n in replaced if any(builder.file.node_span(n) == s for s in spans)} if whole else set()
+    entire = [n for n in replaced if any(builder.file.node_span(n) == s for s in spans)] if whole else []
     calls = [node for node in replaced if isinstance(node, ast.Call)]
     tests = [node for node in replaced if isinstance(node, ast.BoolOp)]
     for new in (n for tree in _trees(code) for n in ast.walk(tree)):  # breadth first: the largest is met first
-        key = ast.dump(new)
-        same = by_text.get(key)
-        if same is not None and (_weighs(same) or (key in entire and not _plain(same))):
-            return same
+        old = next((node for node in replaced if same(node, new)), None)
+        if old is not None and (_weighs(old) or (not _plain(old) and any(same(node, new) for node in entire))):
+            return old
         near: ast.expr | None = None
         if isinstance(new, ast.Call):
             near = next((call for call in calls if _repeats_call(new, call)), None)
@@ -106,12 +103,12 @@ def _weighs(node: ast.AST) -> bool:
 
 def _repeats_call(new: ast.Call, old: ast.Call) -> bool:
     """Whether a call is the old one with some arguments changed, added or dropped."""
-    if ast.dump(new.func) != ast.dump(old.func) or (isinstance(old.func, ast.Name) and old.func.id in BUILTINS):
+    if not same(new.func, old.func) or (isinstance(old.func, ast.Name) and old.func.id in BUILTINS):
         return False
     count = len(old.args) + len(old.keywords)
-    positions = [ast.dump(a) == ast.dump(b) for a, b in zip(new.args, old.args, strict=False)]
-    given = {k.arg: ast.dump(k.value) for k in new.keywords}
-    shared = sum(positions) + sum(given.get(k.arg) == ast.dump(k.value) for k in old.keywords)
+    positions = [same(a, b) for a, b in zip(new.args, old.args, strict=False)]
+    given = {k.arg: k.value for k in new.keywords}
+    shared = sum(positions) + sum(same(given.get(k.arg), k.value) for k in old.keywords)
     if old.args and not (positions and positions[0]):
         return False  # about something else
     return shared >= (1 if old.args else 2) and 2 * shared >= count
@@ -121,8 +118,7 @@ def _repeats_test(new: ast.BoolOp, old: ast.BoolOp) -> bool:
     """Whether a condition is the old one with operands changed, added or dropped."""
     if type(new.op) is not type(old.op):
         return False
-    there = {ast.dump(value) for value in old.values}
-    shared = [value for value in new.values if ast.dump(value) in there]
+    shared = [value for value in new.values if any(same(value, other) for other in old.values)]
     return len(shared) >= 2 and sum(map(_leaves, shared)) >= _EXPRESSION
 
 

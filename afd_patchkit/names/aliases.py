@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position
-from afd_patchkit.source.syntax import blocks
+from afd_patchkit.source.syntax import blocks, typing_block
 from afd_patchkit.source.text import parse_quietly
 from afd_patchkit.upstream.base import Upstream, module_table
 from afd_patchkit.upstream.cache import Store
@@ -237,20 +237,12 @@ def _statements(body: Iterable[ast.stmt], kind: Kind, scope: str) -> Iterator[tu
         elif isinstance(node, ast.ClassDef):
             yield from _statements(node.body, kind, f"{scope}{node.name}." if kind != "local" else "")
         elif isinstance(node, ast.If):
-            positive, negative = _type_checking(node.test)
-            yield from _statements(node.body, "typing" if positive else kind, scope)
-            yield from _statements(node.orelse, "typing" if negative else kind, scope)
+            hidden = typing_block(node.test)
+            for block in blocks(node):
+                yield from _statements(block.body, "typing" if block.name == hidden else kind, scope)
         else:
             for block in blocks(node):
                 yield from _statements(block.body, kind, scope)
-
-
-def _type_checking(test: ast.expr) -> tuple[bool, bool]:
-    """Whether only type checkers see the body of an `if`, or its `else`."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _type_checking(test.operand)[::-1]
-    name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
-    return name == "TYPE_CHECKING", False
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:

@@ -10,6 +10,8 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
+from afd_patchkit.source.syntax import typing_block
+
 Context = Literal["load", "store", "del"]
 Where = Literal["body", "header", "annotation"]
 
@@ -421,12 +423,13 @@ class Analysis:
     def _if(self, node: ast.If) -> None:
         self._visit(node.test)
         state = self._state
-        if is_type_checking(node.test):
-            self._state = state.copy()
-            self._state.evaluated = False
-        self._all(node.body)
-        self._state = state
-        self._all(node.orelse)
+        hidden = typing_block(node.test)
+        for name, body in (("body", node.body), ("orelse", node.orelse)):
+            if name == hidden:
+                self._state = state.copy()
+                self._state.evaluated = False
+            self._all(body)
+            self._state = state
 
     def _fstring(self, node: ast.AST) -> None:
         state = self._state
@@ -560,10 +563,3 @@ def mangle(name: str, private: str | None) -> str:
 def is_private(name: str) -> bool:
     """Whether Python mangles this identifier inside a class."""
     return name.startswith("__") and not name.endswith("__") and "." not in name
-
-
-def is_type_checking(test: ast.expr) -> bool:
-    """Whether a condition is `TYPE_CHECKING` (also as an attribute of `typing`)."""
-    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
-        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
-    )

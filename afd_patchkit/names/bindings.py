@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from afd_patchkit.names.analysis import is_type_checking, mangle
-from afd_patchkit.source.locate import dotted
-from afd_patchkit.source.syntax import DEFINITION, FUNCTION, TRY, Block, blocks, bound_names, target_names
+from afd_patchkit.names.analysis import mangle
+from afd_patchkit.source.locate import is_overload
+from afd_patchkit.source.syntax import DEFINITION, FUNCTION, TRY, Block, blocks, bound_names, target_names, typing_block
 from afd_patchkit.source.text import SourceFile
 
 Kind = Literal["import", "from", "star", "def", "class", "assign", "other", "global"]
 Guard = Literal["none", "type_checking", "try", "conditional"]
-
-_OVERLOADS = {"overload", "typing.overload", "typing_extensions.overload", "t.overload"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,7 @@ def _one_meaning(sites: Sequence[Site]) -> bool:
     if all(site.kind in {"import", "from"} for site in sites):
         return len({_meaning(site) for site in sites}) == 1
     if all(site.kind == "def" for site in sites):
-        return all(_is_overload(site.node) for site in sites[:-1])
+        return all(is_overload(site.node) for site in sites[:-1])
     return False
 
 
@@ -170,12 +168,6 @@ def _meaning(site: Site) -> tuple[str | None, str | None]:
     if site.kind == "import" and site.asname is None and site.module is not None:
         return site.module.partition(".")[0], None
     return site.module, site.attribute
-
-
-def _is_overload(node: ast.AST) -> bool:
-    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
-        dotted(d) in _OVERLOADS for d in node.decorator_list
-    )
 
 
 def _declared_global(file: SourceFile) -> set[str]:
@@ -276,18 +268,12 @@ def _walrus_names(node: ast.stmt) -> Iterator[str]:
 def _guard_of(node: ast.stmt, block: Block) -> Guard:
     """The guard that a statement puts on what is inside one of its blocks."""
     if isinstance(node, ast.If):
-        hidden = is_type_checking(node.test) if block.name == "body" else _is_run_time(node.test)
-        return "type_checking" if hidden else "conditional"
+        return "type_checking" if block.name == typing_block(node.test) else "conditional"
     if isinstance(node, TRY):
         return "none" if block.name == "finalbody" else "try"
     if isinstance(node, (ast.With, ast.AsyncWith)):
         return "conditional" if _suppresses(node) else "none"
     return "conditional"
-
-
-def _is_run_time(test: ast.expr) -> bool:
-    """Whether a condition is `not TYPE_CHECKING`."""
-    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and is_type_checking(test.operand)
 
 
 def _suppresses(node: ast.With | ast.AsyncWith) -> bool:
@@ -342,7 +328,7 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
     counts: _Counts = {}
     names: list[str] = []
     # overloads: the implementation that follows them is the one binding; what loops and cases bind is counted below
-    if not (isinstance(node, FUNCTION) and _is_overload(node)) and not isinstance(
+    if not (isinstance(node, FUNCTION) and is_overload(node)) and not isinstance(
         node, (ast.For, ast.AsyncFor, ast.Match, *TRY)
     ):
         names = list(bound_names(node))
@@ -353,8 +339,9 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
             _add(counts, {name: (1, 1)})
 
     if isinstance(node, ast.If):
-        if is_type_checking(node.test) or _is_run_time(node.test):
-            run, ends = _paths(file, node.orelse if is_type_checking(node.test) else node.body)
+        hidden = typing_block(node.test)
+        if hidden is not None:
+            run, ends = _paths(file, node.orelse if hidden == "body" else node.body)
             _add(counts, run)
             return counts, ends
         inner, ends = _either([_paths(file, node.body), _paths(file, node.orelse)])

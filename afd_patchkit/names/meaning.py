@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import short
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.names.analysis import Analysis, mangle
 from afd_patchkit.names.backport import Dependency, Donor
@@ -457,7 +457,7 @@ def module_alias(module: str, upstream: Upstream) -> str:
         counted = Counter(_plain_alias(name) for name in upstream.modules())
         collisions = _COLLISIONS[upstream] = frozenset(alias for alias, count in counted.items() if count > 1)
     alias = _plain_alias(module)
-    return f"{alias}_{sha256(module.encode())[:6]}" if alias in collisions else alias
+    return f"{alias}_{short(module, 6)}" if alias in collisions else alias
 
 
 def _plain_alias(module: str) -> str:

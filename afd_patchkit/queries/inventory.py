@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import short
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.project import Project
@@ -69,7 +69,7 @@ def _parted(text: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def _sha(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass"))[:16]
+    return short(text, 16)
 
 
 def _digest(inputs: Mapping[str, str]) -> str:

@@ -8,42 +8,7 @@ from dataclasses import dataclass
 
 from afd_patchkit.references.classes import Field
 from afd_patchkit.references.things import Function
-from afd_patchkit.source.locate import dotted
-
-TRANSPARENT = frozenset(
-    [
-        "staticmethod",
-        "classmethod",
-        "property",
-        "contextmanager",
-        "contextlib.contextmanager",
-        "asynccontextmanager",
-        "contextlib.asynccontextmanager",
-        "abstractmethod",
-        "abc.abstractmethod",
-        "functools.cache",
-        "cache",
-        "functools.lru_cache",
-        "lru_cache",
-        "override",
-        "typing.override",
-        "typing_extensions.override",
-        "final",
-        "typing.final",
-        "torch.inference_mode",
-        "torch.no_grad",
-        "overload",
-        "typing.overload",
-        "deprecated",
-        "typing_extensions.deprecated",
-        "warnings.deprecated",
-        "functools.singledispatch",
-        "singledispatch",
-        "no_type_check",
-        "typing.no_type_check",
-    ]
-)
-"""Decorators that leave the parameters as they are."""
+from afd_patchkit.source.decorators import changing
 
 
 @dataclass(frozen=True)
@@ -103,8 +68,7 @@ def parameters(of: Function | Sequence[Field]) -> tuple[CallParameter, ...] | No
     """What a function or a constructor takes, a bound first parameter aside; None when decorators may change it."""
     if not isinstance(of, Function):
         return tuple(CallParameter(f.name, "keyword" if f.keyword_only else "any", f.required) for f in of)
-    decorators = [dotted(d.func if isinstance(d, ast.Call) else d) for d in of.node.decorator_list]
-    return listed(of) if all(name in TRANSPARENT for name in decorators) else None
+    return None if changing(of.node, "parameters") else listed(of)
 
 
 def listed(of: Function) -> tuple[CallParameter, ...]:

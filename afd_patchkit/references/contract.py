@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from afd_patchkit.digests import short
 from afd_patchkit.references.calls import CallParameter, Shape, listed, meets, misfit, parameters
 from afd_patchkit.references.classes import Classes, abstract, slots
 from afd_patchkit.references.infer import is_generator
 from afd_patchkit.references.things import Class, Found, Function, FunctionNode, Module, Several, Value
+from afd_patchkit.source.decorators import changing
 from afd_patchkit.source.locate import dotted
 from afd_patchkit.source.signature import expression_text
 from afd_patchkit.source.text import SourceFile
@@ -19,21 +20,6 @@ from afd_patchkit.source.tokens import significant, tokens_in
 
 Data = Mapping[str, Any]
 
-_QUIET_DECORATORS = frozenset(
-    [
-        "override",
-        "final",
-        "deprecated",
-        "abstractmethod",
-        "no_type_check",
-        "overload",
-        "runtime_checkable",
-        "inference_mode",
-        "no_grad",
-        "cache",
-        "lru_cache",
-    ]
-)
 _LITERALS = {
     ast.List: "list",
     ast.Dict: "dict",
@@ -75,7 +61,7 @@ def contract(thing: Found | Several, classes: Classes) -> Contract:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return short(text, 8)
 
 
 def nameless(file: SourceFile, node: FunctionNode | ast.ClassDef) -> str:
@@ -118,11 +104,7 @@ def _function(function: Function) -> Contract:
     gives = _expression(function.file, node.returns)
     if gives:
         data["gives"] = _digest(gives)
-    marks = [
-        d
-        for d in node.decorator_list
-        if dotted(d.func if isinstance(d, ast.Call) else d).rpartition(".")[2] not in _QUIET_DECORATORS
-    ]
+    marks = changing(node, "contract")
     if marks:
         data["decorators"] = [_digest(expression_text(function.file, d)) for d in marks]
     if function.how == "property":

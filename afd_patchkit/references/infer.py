@@ -21,6 +21,7 @@ from afd_patchkit.references.things import (
     Thing,
     Value,
 )
+from afd_patchkit.source.decorators import changing
 from afd_patchkit.source.locate import dotted
 
 _WRAPPERS = frozenset(["Optional", "Annotated", "ClassVar", "Final", "InitVar", "Required", "NotRequired", "ReadOnly"])
@@ -211,7 +212,7 @@ class Inference:
     def result(self, function: Function) -> Thing:
         """What a function returns, by its annotation."""
         node = function.node
-        if node.returns is None or is_generator(node) or _wraps(node):
+        if node.returns is None or is_generator(node) or changing(node, "result"):
             return UNKNOWN
         return self.annotation(node.returns, function.module, function.owner)
 
@@ -337,15 +338,6 @@ class Inference:
 def is_generator(node: FunctionNode) -> bool:
     """Whether a function yields."""
     return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in own_statements(node.body))
-
-
-def _wraps(node: FunctionNode) -> bool:
-    """Whether a decorator may change what is returned."""
-    return any(
-        dotted(d.func if isinstance(d, ast.Call) else d).rpartition(".")[2] not in
-        {"staticmethod", "classmethod", "property", "cached_property", "abstractmethod", "override", "final", "cache", "lru_cache", "no_grad", "inference_mode", "overload", "deprecated"}
-        for d in node.decorator_list
-    )  # fmt: skip
 
 
 def own_statements(body: list[ast.stmt]) -> Iterator[ast.AST]:

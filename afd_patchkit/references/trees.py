@@ -24,7 +24,7 @@ from afd_patchkit.references.things import (
     Thing,
     Value,
 )
-from afd_patchkit.source.locate import dotted
+from afd_patchkit.source.locate import dotted, is_overload
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
 
@@ -270,6 +270,6 @@ def definition_group(binding: Binding, node: FunctionNode) -> tuple[FunctionNode
     nodes: list[Any] = [site.node for site in binding.sites if site.kind == "def"]
     index = nodes.index(node)
     first = index
-    while first and any(dotted(d).rpartition(".")[2] == "overload" for d in nodes[first - 1].decorator_list):
+    while first and is_overload(nodes[first - 1]):
         first -= 1
     return tuple(nodes[first : index + 1])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import short
 from afd_patchkit.findings.finding import Finding, Page, Position, page
 from afd_patchkit.findings.report import Report
 from afd_patchkit.reports.context import Context, ordered, primary, relative_path, repository_root
@@ -137,7 +137,7 @@ def fingerprints(findings: Iterable[Finding]) -> list[str]:
         place = primary(item) or item.upstream
         subject = item.entry or (place.file if place else "")
         text = "\0".join((item.code, subject, item.delta or "", skeleton(item.message)))
-        digest = sha256(text.encode("utf-8", "surrogatepass"))[:32]
+        digest = short(text, 32)
         seen[digest] = seen.get(digest, 0) + 1
         result.append(f"{digest}:{seen[digest]}")
     return result

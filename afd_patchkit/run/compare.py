@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import sha256, short
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import ModuleCounts, ModuleReport
 from afd_patchkit.project import Project
@@ -109,7 +109,7 @@ def _where(data: bytes, outline: Path | None) -> tuple[int, str]:
         if fold:
             count = int(fold[1])
             text = "\n".join(line.strip() for line in lines[at : at + count])
-            if sha256(text.encode())[:16] != fold[2]:
+            if short(text, 16) != fold[2]:
                 return at + 1, f"one of lines {at + 1} to {at + count}, which should be upstream's"
             at += count
         elif at >= len(lines) or lines[at].rstrip() != expected:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import short
 from afd_patchkit.files import replace_file
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Position, finding
@@ -150,7 +150,7 @@ def exclusive(folder: Path) -> Iterator[None]:
 
     from filelock import FileLock, Timeout
 
-    name = f"afd-patchkit-{sha256(str(folder.resolve()).encode())[:16]}.lock"
+    name = f"afd-patchkit-{short(str(folder.resolve()), 16)}.lock"
     lock = FileLock(os.path.join(tempfile.gettempdir(), name))
     try:
         with lock.acquire(timeout=60):

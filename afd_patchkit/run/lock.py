@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import sha256, short
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Position, finding
 
@@ -86,7 +86,7 @@ def input_digests(root: Path, paths: list[Path]) -> dict[str, str]:
 
 def settings_digest(project: Project) -> str:
     """Digest of the settings that decide output."""
-    return sha256(repr((project.package, project.marker, project.manifests.name)).encode())[:16]
+    return short(repr((project.package, project.marker, project.manifests.name)), 16)
 
 
 def current_inputs(project: Project) -> dict[str, str]:

@@ -17,7 +17,6 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 DefinitionNode = FunctionNode | ast.ClassDef
 Node = DefinitionNode | ast.Assign | ast.AnnAssign
 
-_OVERLOADS = {"overload", "typing.overload", "typing_extensions.overload"}
 _ACCESSORS = ("setter", "getter", "deleter", "register")
 
 
@@ -208,7 +207,7 @@ def _groups(found: list[Definition]) -> list[list[Definition]]:
         if groups:
             last = groups[-1][-1]
             same_place = last.branch == definition.branch and last.classes == definition.classes
-            if same_place and (_is_overload(last.node) or _is_accessor(definition.node, definition.name)):
+            if same_place and (is_overload(last.node) or _is_accessor(definition.node, definition.name)):
                 groups[-1].append(definition)
                 continue
         groups.append([definition])
@@ -226,9 +225,10 @@ def dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)])
 
 
-def _is_overload(node: Node) -> bool:
+def is_overload(node: ast.AST) -> bool:
+    """Whether a function is one of `typing.overload`, by whatever name the module has `typing`."""
     return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
-        dotted(d) in _OVERLOADS for d in node.decorator_list
+        dotted(d).rpartition(".")[2] == "overload" for d in node.decorator_list
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import short
 from afd_patchkit.source.locate import Node
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import Token, significant, tokens_in
@@ -240,7 +240,7 @@ def digest(value: Signature) -> str:
         parts += [parameter.kind, parameter.name, _optional(parameter.default), _optional(parameter.annotation)]
     for group in (value.decorators, value.bases, value.type_params):
         parts += ["\1", *group]
-    return sha256("\0".join(parts).encode("utf-8", "surrogatepass"))[:16]
+    return short("\0".join(parts), 16)
 
 
 def _optional(text: str | None) -> str:

@@ -51,6 +51,15 @@ def blocks(node: ast.AST) -> Iterator[Block]:
             yield from (Block(f"{name} {number}", clause.body, clause) for number, clause in enumerate(found))
 
 
+def typing_block(test: ast.expr) -> Literal["body", "orelse"] | None:
+    """The block of an `if` that only type checkers see: the test is `TYPE_CHECKING` of any module, or `not` that."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        hidden = typing_block(test.operand)
+        return None if hidden is None else "orelse" if hidden == "body" else "body"
+    name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
+    return "body" if name == "TYPE_CHECKING" else None
+
+
 def docstring_of(body: Sequence[ast.stmt]) -> ast.stmt | None:
     """The docstring statement of a body, if it has one."""
     first = body[0] if body else None

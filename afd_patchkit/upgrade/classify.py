@@ -12,7 +12,7 @@ from afd_patchkit.assemble.entry import GeneratedEntry
 from afd_patchkit.assemble.module import Attempt
 from afd_patchkit.assemble.record import entry_record, symbol_record
 from afd_patchkit.delta.apply import Reader
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import short
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.manifest.nested import nested, takes_of
@@ -137,13 +137,13 @@ def new_digest(subject: Subject, symbol: Symbol | None) -> str:
     if not subject.touched:
         data += subject.version.encode()
     data += "".join(f"{f.message}{f.details}" for f in subject.leanings).encode()
-    return sha256(data)[:16]
+    return short(data, 16)
 
 
 def base_digest(subject: Subject) -> str:
     """Digest of what the entry was made from: its upstream text, or what owned code mirrors."""
     if subject.entry.kind == "owned":
-        return sha256("".join(f"{k}{v}" for k, v in sorted(subject.record.get("watch", {}).items())).encode())[:16]
+        return short("".join(f"{k}{v}" for k, v in sorted(subject.record.get("watch", {}).items())), 16)
     return str(subject.record.get("sha256", ""))[:16]
 
 
@@ -295,7 +295,7 @@ def _owned(subject: Subject) -> EntryResult:
         result = replace(
             result, status="conflict", reasons=subject.gates, upstream_changed="what our code calls or imports"
         )
-        return replace(result, must_do="mend the code", new_digest=sha256(subject.version.encode())[:16])
+        return replace(result, must_do="mend the code", new_digest=short(subject.version, 16))
     if subject.new.error is not None:
         gone = any(f.group == "gone" for f in subject.new.error.findings)
         status: Status = "missing" if gone else "conflict"
@@ -305,12 +305,12 @@ def _owned(subject: Subject) -> EntryResult:
         return replace(result, must_do="correct `watch`, and read what replaced the symbol")
     assert subject.new.generated is not None
     now = subject.new.generated.watched
-    after = {s.reference: sha256(s.data)[:16] for s in now}
+    after = {s.reference: short(s.data, 16) for s in now}
     texts = {s.reference: s for s in now}
     changed = [ref for ref in after if before.get(ref) != after[ref]]
-    moved = sha256("".join(f"{k}{v}" for k, v in sorted(after.items())).encode())[:16]
+    moved = short("".join(f"{k}{v}" for k, v in sorted(after.items())), 16)
     if subject.leanings:
-        moved = sha256((moved + "".join(f"{f.message}{f.details}" for f in subject.leanings)).encode())[:16]
+        moved = short((moved + "".join(f"{f.message}{f.details}" for f in subject.leanings)), 16)
     if not changed or not before:
         if subject.leanings:
             result = replace(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from afd_patchkit.delta.apply import Reader
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import short
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.model import Delta
 from afd_patchkit.source.locate import Symbol
@@ -62,7 +62,7 @@ class EntryChange:
     @property
     def same_text(self) -> bool:
         """Whether upstream's text is what it was."""
-        return bool(self.record["sha256"] == sha256(self.new.data)[:32])
+        return bool(self.record["sha256"] == short(self.new.data, 32))
 
     @cached_property
     def plain_old(self) -> str:

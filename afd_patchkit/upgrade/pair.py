@@ -10,11 +10,12 @@ from typing import Any
 from afd_patchkit.delta.context import own_lines
 from afd_patchkit.delta.edits import Edit
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.manifest.nested import nested
 from afd_patchkit.model import Delta
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.text import Span
 from afd_patchkit.upgrade.align import Alignment
-from afd_patchkit.upgrade.sides import LineDiff, One, delta_names, own_part, statements_of
+from afd_patchkit.upgrade.sides import LineDiff, One, own_part, statements_of
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,9 @@ class Pair:
         return [edit for _, edits in self._ordered(by_name) for edit in edits]
 
     def _ordered(self, by_name: Mapping[str, list[Edit]]) -> Iterator[tuple[str, list[Edit]]]:
-        for name in delta_names(self.delta):
-            if name in by_name:
-                yield name, by_name[name]
+        for delta in nested([self.delta]):
+            if delta.name in by_name:
+                yield delta.name, by_name[delta.name]
 
 
 def loop_around(symbol: Symbol, at: int) -> Span | None:

@@ -12,6 +12,7 @@ from typing import Any
 from afd_patchkit.assemble.record import delta_records
 from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
 from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.manifest.nested import nested
 from afd_patchkit.model import Delta
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.syntax import blocks
@@ -23,13 +24,6 @@ EMPTY = "e3b0c44298fc"
 
 Records = list[tuple[str, Mapping[str, Any]]]
 """Delta name (nested ones too) and lock record of each edit."""
-
-
-def delta_names(delta: Delta) -> Iterator[str]:
-    """The names of a delta and of those nested in it."""
-    yield delta.name
-    for inner in delta.deltas:
-        yield from delta_names(inner)
 
 
 @dataclass(frozen=True)
@@ -79,7 +73,7 @@ def apply(symbol: Symbol, deltas: Sequence[Delta], *, entry: str, marker: str, r
 
 def flat(records: Mapping[str, Sequence[Mapping[str, Any]]], delta: Delta) -> Records:
     """The records that belong to a delta and its nested ones."""
-    return [(name, record) for name in delta_names(delta) for record in records.get(name, ())]
+    return [(each.name, record) for each in nested([delta]) for record in records.get(each.name, ())]
 
 
 def own_line_texts(symbol: Symbol) -> list[str]:

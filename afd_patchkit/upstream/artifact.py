@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import sha256_of_file, short
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.report import Progress
 from afd_patchkit.upstream import archives
@@ -347,15 +346,13 @@ def downloaded(options: SourceOptions, file: IndexFile, sha256: str, stats: Stat
         except OSError as error:
             raise Unavailable(kind, f"cannot be stored in {folder}: {error.strerror or error}") from error
         archive.seek(0)
-        digest = hashlib.sha256()
-        while piece := archive.read(2**20):
-            digest.update(piece)
-        if digest.hexdigest() != sha256:
+        found = sha256_of_file(archive)
+        if found != sha256:
             raise corrupt(
                 f"{file.filename} is not the file the index describes",
                 details=(
                     f"index: sha256 {sha256}",
-                    f"found: sha256 {digest.hexdigest()}",
+                    f"found: sha256 {found}",
                     f"from:  {redact(file.url)}",
                 ),
             )
@@ -415,7 +412,7 @@ def remembered(request: Request) -> list[IndexFile]:
 
 
 def _release_key(request: Request, index: str) -> tuple[str, ...]:
-    where = sha256(redact(index).rstrip("/").encode())[:16]
+    where = short(redact(index).rstrip("/"), 16)
     return "releases", where, canonicalize_name(request.pin.distribution), str(request.version)
 
 

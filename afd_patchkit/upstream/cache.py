@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import sha256, short
 from afd_patchkit.files import replace_file
 
 FORMAT = "v1"
@@ -138,7 +138,7 @@ class Store:
         folder = self.root / "locks"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            guard = FileLock(str(folder / f"{sha256(name.encode())[:32]}.lock"))
+            guard = FileLock(str(folder / f"{short(name, 32)}.lock"))
             guard.acquire(timeout=_WAIT)  # then go on: it only saves work
         except (OSError, NotImplementedError):
             yield

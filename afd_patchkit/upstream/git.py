@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from afd_patchkit.digests import sha256
+from afd_patchkit.digests import short
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.git import GitError, complaint, run_git
 from afd_patchkit.upstream.archives import safe_name
@@ -156,7 +156,7 @@ class Repository:
         self.lock_name = f"git {url}"
         self.fetches = self.received = 0
         store = request.options.store
-        name = sha256(url.encode())[:32]
+        name = short(url, 32)
         folder = store.root / "git-repositories" / f"{name}.git" if store.root is not None and store.writable else None
         try:
             if folder is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from afd_patchkit.digests import sha256_of_file
 from afd_patchkit.upstream.artifact import unpack_wheel
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.cache import digest_of
@@ -49,24 +50,20 @@ def open_path(request: Request, path: Path) -> SourceUpstream:
 
 
 def _open_archive(request: Request, path: Path) -> SourceUpstream:
-    from hashlib import sha256
-
     with open(path, "rb") as archive:
-        digest = sha256()
-        while piece := archive.read(2**20):
-            digest.update(piece)
+        digest = sha256_of_file(archive)
         locked = request.artifact
-        if locked is not None and locked.sha256 not in {None, digest.hexdigest()} and locked.file == path.name:
+        if locked is not None and locked.sha256 not in {None, digest} and locked.file == path.name:
             raise mismatch(
                 f"{path} has the name of the locked artifact of {request.label}, but other content",
-                details=(f"locked: sha256 {locked.sha256}", f"found:  sha256 {digest.hexdigest()}"),
+                details=(f"locked: sha256 {locked.sha256}", f"found:  sha256 {digest}"),
             )
         if path.name.endswith(".whl"):
             index, files = unpack_wheel(archive, path.name, request)
             kind = index.kind
         else:
             files, kind = read_sdist(archive, path.name, request, public=True), "sdist"
-    return FilesUpstream(request, Artifact(kind, path.name, digest.hexdigest()), files)
+    return FilesUpstream(request, Artifact(kind, path.name, digest), files)
 
 
 class FilesUpstream(SourceUpstream):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from afd_patchkit.source.syntax import binding, blocks, bound_names, same
+from afd_patchkit.source.syntax import binding, blocks, bound_names, same, typing_block
 
 TRY = "try: a\nexcept A: b\nexcept B: c\nelse: d\nfinally: e\n"
 
@@ -82,3 +82,17 @@ def test_constants_that_are_equal_in_python_and_not_the_same_code(one: object, o
 def test_places_and_prefixes_do_not_count() -> None:
     assert same(ast.parse("f(u'a',\n  1)"), ast.parse("f('a', 1)"))
     assert not same(ast.parse("f('a')"), ast.parse("f('b')"))
+
+
+@pytest.mark.parametrize(
+    ("test", "hidden"),
+    [
+        ("TYPE_CHECKING", "body"),
+        ("typing.TYPE_CHECKING", "body"),
+        ("not t.TYPE_CHECKING", "orelse"),
+        ("not not TYPE_CHECKING", "body"),
+        ("TYPE_CHECKING or x", None),
+    ],
+)
+def test_what_only_type_checkers_see(test: str, hidden: str | None) -> None:
+    assert typing_block(ast.parse(test, mode="eval").body) == hidden

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Position
 from afd_patchkit.manifest.load import parse_manifest
-from afd_patchkit.model import Delta, GroupEntry, Manifest, TakeBody
+from afd_patchkit.manifest.nested import takes_of
+from afd_patchkit.model import Delta, GroupEntry, Manifest
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,8 @@ def _entries(manifest: Manifest) -> Iterator[Mutation]:
 def _inside(delta: Delta) -> Iterator[Sequence[Delta]]:
     """The lists of deltas inside a delta: of what it wraps, and of the texts that it takes."""
     yield delta.deltas
-    for body in (delta.with_, delta.insert):
-        if isinstance(body, TakeBody):
-            yield body.take.deltas
+    for take in takes_of(delta):
+        yield take.deltas
 
 
 def _nested(deltas: Sequence[Delta]) -> Iterator[tuple[Delta, int]]:
