@@ -315,6 +315,9 @@ class Delta(Model):
         default_factory=dict, description="with `replace`: pieces of the replaced text, for use as `__name__` in `with`"
     )
     within: Within | None = Field(default=None, description="search only inside this statement or clause")
+    comments: Literal["keep"] | None = Field(
+        default=None, description="keep: comments directly above what goes stay; by default they go along"
+    )
     next_to: PatternCode | None = Field(default=None, description="only the match beside this statement")
     nth: int | None = Field(default=None, ge=1, description="1-based: which of several matches")
     count: int = Field(default=1, ge=1, description="how many matches there must be; each is changed")

@@ -76,7 +76,7 @@ class Operation:
 
 _SEARCH = ("within", "next_to", "nth", "count")
 _CLASHES = (("nth", "count"),)
-_CHANGE = Alternative(with_if="replace")
+_CHANGE = Alternative(may=("comments",), with_if="replace")
 
 OPERATIONS: Mapping[str, Operation] = {
     "insert": Operation(
@@ -92,7 +92,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "replace": Operation(
         Alternative(
             needs=("with",),
-            may=(*_SEARCH, "parts", "deltas"),
+            may=(*_SEARCH, "parts", "deltas", "comments"),
             clashes=_CLASHES,
             help="Give the new code in `with`; to drop statements, use `remove`.",
         ),
@@ -102,7 +102,7 @@ OPERATIONS: Mapping[str, Operation] = {
         drops=True,
         repeats="with",
     ),
-    "remove": Operation(Alternative(may=_SEARCH, clashes=_CLASHES), anchors=("remove",), drops=True),
+    "remove": Operation(Alternative(may=(*_SEARCH, "comments"), clashes=_CLASHES), anchors=("remove",), drops=True),
     "expr": Operation(
         Alternative(needs=("with",), may=_SEARCH, clashes=_CLASHES, help="Give the new expression in `with`."),
         new="expression",
@@ -111,10 +111,13 @@ OPERATIONS: Mapping[str, Operation] = {
         repeats="expressions",
     ),
     "call": Operation(
-        Alternative(may=_SEARCH, clashes=_CLASHES), anchors=("call.match",), call=True, repeats="expressions"
+        Alternative(may=(*_SEARCH, "comments"), clashes=_CLASHES),
+        anchors=("call.match",),
+        call=True,
+        repeats="expressions",
     ),
     "clause": Operation(
-        Alternative(may=_SEARCH, clashes=_CLASHES, with_if="replace"),
+        Alternative(may=(*_SEARCH, "comments"), clashes=_CLASHES, with_if="replace"),
         new="clause",
         anchors=("clause.of",),
         keeps=True,

@@ -69,6 +69,8 @@ class Builder:
     _broken: set[int] = field(default_factory=set)
     _inline: dict[int, list[int]] = field(default_factory=dict)
     _removed: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    _commented: dict[int, set[int]] = field(default_factory=dict)
+    _owned: dict[int, int] = field(default_factory=dict)
     _swaps: dict[Span, list[tuple[int, Code]]] = field(default_factory=dict)
     _added: dict[int, list[tuple[Edit, str, bool]]] = field(default_factory=dict)
     _dropped: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -269,6 +271,13 @@ class Builder:
 
     # ---- removal ----------------------------------------------------------------------------------------------------
 
+    def owned(self, delta: Delta, suite: Suite, index: int) -> int:
+        """Offset from which statement `index` goes: the comments that stand directly over it go along, unless `delta` keeps them."""
+        start = self.place.start(suite.body[index])
+        if delta.comments == "keep" or not suite.own_line(index):
+            return start
+        return self.kept(suite.before(index), start)
+
     def remove(self, delta: Delta, suite: Suite, first: int, last: int) -> None:
         """Take statements `first` to `last` out; a suite that several deltas empty gets one `pass`.
 
@@ -280,6 +289,7 @@ class Builder:
         """
         region = suite.region(first, last)
         edit = self.add(delta, region, (), touched=region, indent=suite.indent)
+        self._owned[edit.id] = self.owned(delta, suite, first)
         self._removed.setdefault(id(suite.body), []).append((first, last, edit.id))
         self._lay_out_removals(suite)
 
@@ -289,6 +299,7 @@ class Builder:
         empty = len({n for first, last, _ in gone for n in range(first, last + 1)}) == len(suite.body)
         for run in self._runs(suite, gone):
             span = self._removed_run(suite, run[0][0], run[-1][1])
+            span = Span(min(span.start, self._owned[run[0][2]]), span.end)
             starts = [span.start, *(self.place.start(suite.body[first]) for first, _, _ in run[1:]), span.end]
             for index, (_, last, number) in enumerate(run):
                 pieces = ("pass",) if empty and last == gone[-1][1] else ()
@@ -360,7 +371,9 @@ class Builder:
                     at=items.items[index].start,
                 )
             dropped[index] = self.add(delta, items.items[index], (), touched=touched).id
-        for first, last, span in items.remove(dropped):
+        if delta.comments == "keep":
+            self._commented.setdefault(items.open, set()).update(indices)
+        for first, last, span in items.remove(dropped, self._commented.get(items.open, ())):
             for index in range(first, last + 1):  # each item's share of what goes
                 start = span.start if index == first else items.items[index].start
                 end = span.end if index == last else items.items[index + 1].start

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from afd_patchkit.delta.builder import Builder
-from afd_patchkit.delta.edits import STATEMENT
+from afd_patchkit.delta.edits import STATEMENT, keeps
 from afd_patchkit.delta.place import Suite, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.model import Code, Delta, MemberChange
@@ -38,7 +38,8 @@ def member(builder: Builder, delta: Delta) -> None:
     builder.break_lines(delta, suite, first, last + 1)
     region = suite.region(first, last)
     pieces = statement_pieces(delta.with_, {UPSTREAM: Held(builder.file, region, suite.indent)}, suite.indent)
-    builder.add(delta, region, pieces, touched=region, indent=suite.indent)
+    whole = Span(builder.owned(delta, suite, first), region.end) if not keeps(pieces) else region
+    builder.add(delta, whole, pieces, touched=region, indent=suite.indent)
 
 
 def _names(node: ast.stmt, *, fields: bool) -> list[str]:

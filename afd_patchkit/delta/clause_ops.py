@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from afd_patchkit.delta.builder import Builder
-from afd_patchkit.delta.edits import CLAUSE, Piece
+from afd_patchkit.delta.edits import CLAUSE, Piece, keeps
 from afd_patchkit.delta.place import width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.findings.errors import DeltaError
@@ -166,7 +166,17 @@ def _replace(builder: Builder, delta: Delta, code: Code, target: Clause, found: 
     kept = Span(builder.place.start(target.suite[0]), region.end)
     held = {UPSTREAM: Held(builder.file, kept, builder.place.suite(target.node, target.suite).indent, whole=True)}
     pieces = clause_pieces(builder, delta, code, found, indent, held)
-    builder.add(delta, region, pieces, touched=region, indent=indent, part=True)
+    whole = Span(_owned(builder, delta, target, found), region.end) if not keeps(pieces) else region
+    builder.add(delta, whole, pieces, touched=region, indent=indent, part=True)
+
+
+def _owned(builder: Builder, delta: Delta, target: Clause, found: list[Clause]) -> int:
+    """Offset from which a clause goes: the comments directly over its head go along, unless the delta keeps them."""
+    start, index = target.span.start, next(i for i, c in enumerate(found) if c.span == target.span)
+    if delta.comments == "keep" or index == 0 or not builder.place.starts_line(start):
+        return start
+    floor = builder.file.line_of(builder.file.node_span(found[index - 1].suite[-1]).end)
+    return builder.kept(builder.place.above(start, floor, _indent(builder, target)), start)
 
 
 def _remove(builder: Builder, delta: Delta, target: Clause, found: list[Clause]) -> None:
@@ -181,7 +191,8 @@ def _remove(builder: Builder, delta: Delta, target: Clause, found: list[Clause])
     if not _dispensable(target, found):
         raise _needed(builder, delta, target)
     region = Span(target.span.start, _end(builder, target))
-    builder.add(delta, region, [], touched=region, indent=indent, part=True)
+    whole = Span(_owned(builder, delta, target, found), region.end)
+    builder.add(delta, whole, [], touched=region, indent=indent, part=True)
 
 
 def _dispensable(target: Clause, found: list[Clause]) -> bool:

@@ -65,9 +65,15 @@ class CommaList:
             return [(Span(end, end), f",{line}")]
         return [(Span(end, end), ","), (Span(stop, stop), line)]  # the comment stays with its item
 
-    def remove(self, indices: Collection[int]) -> list[tuple[int, int, Span]]:
-        """What goes when items are taken out: for each run of neighbours its first and last index, and its bytes with one
-        comma and the layout that belonged to it.
+    def remove(self, indices: Collection[int], commented: Collection[int] = ()) -> list[tuple[int, int, Span]]:
+        """What goes when items are taken out.
+
+        Args:
+            indices: the items.
+            commented: those whose own comments, directly above them, stay.
+
+        Returns:
+            for each run of neighbours its first and last index, and its bytes with one comma and the layout that belonged to it.
         """
         runs: list[tuple[int, int, Span]] = []
         gone = sorted(set(indices))
@@ -75,18 +81,20 @@ class CommaList:
             first = last = gone.pop(0)
             while gone and gone[0] == last + 1:
                 last = gone.pop(0)
-            runs.append((first, last, self._run(first, last)))
+            runs.append((first, last, self._run(first, last, comments=first not in commented)))
         return runs
 
-    def _run(self, first: int, last: int) -> Span:
-        """What goes with items `first` to `last`."""
+    def _run(self, first: int, last: int, *, comments: bool) -> Span:
+        """What goes with items `first` to `last`, with the comments above the first one or not."""
         item, end = self.items[first], self.items[last].end
         place = Place(self.file)
         comma = self._comma_after(last)
         behind = end if comma is None else comma
         more = last + 1 < len(self.items)
         if self._starts_line(item.start) and not self._rest(behind) and (comma is not None or not more):
-            return Span(item.start, place.line_end(behind))  # whole lines
+            floor = self.file.line_of(self.items[first - 1].end if first else self.open)
+            start = place.above(item.start, floor, self._indent(item.start)) if comments else item.start
+            return Span(start, place.line_end(behind))  # whole lines
         if more and not (first and self._starts_line(self.items[last + 1].start)):
             return Span(item.start, self.items[last + 1].start)
         if first and not self._commented(self.items[first - 1].end, item.start):

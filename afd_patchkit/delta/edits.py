@@ -35,6 +35,11 @@ Piece = str | Keep | Buffer
 CLAUSE, STATEMENT = 0, 1
 
 
+def keeps(pieces: Sequence[Piece]) -> bool:
+    """Whether some upstream text stays inside."""
+    return any(isinstance(piece, Keep) for piece in pieces)
+
+
 @dataclass(frozen=True, slots=True)
 class Edit:
     """One span of upstream bytes that a delta touches.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from afd_patchkit.delta import call_ops, class_ops, clause_ops, header_ops
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.builder import Builder
-from afd_patchkit.delta.edits import STATEMENT, Keep, Piece
+from afd_patchkit.delta.edits import STATEMENT, Keep, Piece, keeps
 from afd_patchkit.delta.place import Suite, header_line, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.model import Body, ClauseOf, Code, Delta, TakeBody
@@ -208,7 +208,8 @@ def replace(builder: Builder, delta: Delta) -> None:
         pieces = body_pieces(builder, delta.with_, suite.indent, held)
         if inline and not is_inline(pieces):
             builder.break_lines(delta, suite, first, last + 1)
-        edit = builder.add(delta, region, pieces, touched=region, indent=suite.indent)
+        whole = Span(builder.owned(delta, suite, first), region.end) if not keeps(pieces) else region
+        edit = builder.add(delta, whole, pieces, touched=region, indent=suite.indent)
         if delta.deltas:
             _nested(builder, delta, match, edit.id)
 

@@ -90,6 +90,21 @@ class Place:
     def _last_line(self, line: int) -> int:
         return next((last for first, last in self.ranges if first <= line <= last), self.file.line_count)
 
+    def above(self, point: int, floor: int, indent: str) -> int:
+        """Offset of the first of the comment lines that stand directly over `point`, with its indentation; else `point`.
+
+        Args:
+            point: where something starts a line.
+            floor: a line above, which is none of them, nor are those above it.
+            indent: the indentation that they must have.
+        """
+        for line in range(self.file.line_of(point) - 1, floor, -1):
+            text = self.file.lines(line, line)[0]
+            if not text.lstrip(" \t\f").startswith("#") or indent_of(text) != indent:
+                break
+            point = self.file.offset(line, len(text.encode()) - len(text.lstrip(" \t\f").encode()))
+        return point
+
     def whole(self, node: ast.stmt) -> Span:
         """Bytes of a statement alone, decorators included."""
         return Span(self.start(node), self.file.node_span(node).end)
@@ -160,16 +175,9 @@ class Suite:
 
         Only comments with the statement's indentation are its own; others belong to the block above.
         """
-        file, place = self.place.file, self.place
-        point = place.start(self.body[index])
-        gap = self.gap(index)
-        floor = file.line_of(gap.start) if gap else place.file.line_of(point) - 1
-        for line in range(file.line_of(point) - 1, floor, -1):
-            text = file.lines(line, line)[0]
-            if not text.lstrip(" \t\f").startswith("#") or indent_of(text) != self.indent:
-                break
-            point = file.offset(line, len(text.encode()) - len(text.lstrip(" \t\f").encode()))
-        return point
+        point, gap = self.place.start(self.body[index]), self.gap(index)
+        floor = self.place.file.line_of(gap.start) if gap else self.place.file.line_of(point) - 1
+        return self.place.above(point, floor, self.indent)
 
     def behind(self, index: int) -> int:
         """Insertion point behind statement `index` when the next one starts a line of its own."""
