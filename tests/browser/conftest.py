@@ -39,7 +39,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(_program("chromedriver")))
-    driver.set_script_timeout(60)
+    driver.set_script_timeout(600)
     yield driver
     driver.quit()
 

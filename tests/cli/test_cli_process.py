@@ -57,7 +57,7 @@ UP_TO_DATE = "Report(modules=tuple(ModuleReport(f'acme/m{n}.py', 'unchanged', Mo
 def python(code: str, **options: Any) -> subprocess.CompletedProcess[str]:
     source = STUBS + textwrap.dedent(code)
     environ = {**os.environ, "PYTHONPATH": ROOT, "NO_COLOR": "1", **options.pop("env", {})}
-    settings = {"env": environ, "capture_output": True, "text": True, "encoding": "utf-8", "timeout": 60, **options}
+    settings = {"env": environ, "capture_output": True, "text": True, "encoding": "utf-8", "timeout": 600, **options}
     return subprocess.run([sys.executable, "-X", "utf8=0", "-c", source], check=False, **settings)  # type: ignore[call-overload,no-any-return]
 
 

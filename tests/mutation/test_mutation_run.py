@@ -87,6 +87,14 @@ def project(tmp_path: Path, monkeypatch) -> Sample:
     monkeypatch.setattr(mutation_run, "PAGE", sample.root / "mutations.md")
     monkeypatch.setattr(mutation_run, "REASONS", sample.root / "reasons.tsv")
     monkeypatch.setenv("AFD_PATCHKIT_DONOR_TREE", "none")
+    run_tests = Scratch._run
+
+    def patient(self, arguments, changed, limit, **options):
+        """What never ends need not be waited for; what ends has all the time of a busy machine."""
+        text = changed.get("afd_backports/acme_set/total.py", "min(out, end)")
+        return run_tests(self, arguments, changed, limit if "min(out, end)" in text else 0.5, **options)
+
+    monkeypatch.setattr(Scratch, "_run", patient)
     return sample
 
 
@@ -100,7 +108,7 @@ def run(project: Sample, *arguments: str) -> int:
             f"acme={project.source}",
             "--offline",
             "--limit",
-            "20",
+            "600",
             *arguments,
         ]
     )
@@ -116,7 +124,7 @@ def test_each_delta_is_dropped_and_the_page_says_who_noticed(project: Sample, ca
     assert "| `total` | tested | `tests/dbo/test_total.py::test_total` |" in text
     assert "| `total` | not tested | **survived**: 1 test files pass |" in text
     assert "| `total` | an end | `regen`: PK232 |" in text
-    assert "| `total` | stops at the end | **timeout**: not done within 20 s |" in text
+    assert "| `total` | stops at the end | **timeout**: not done within 600 s |" in text
     assert "| `total` | does nothing | **survived**: the generated code is the same without it |" in text
     after = {p: p.read_bytes() for p in project.root.rglob("*.*") if p.is_file()}
     assert {p for p in after if after[p] != before.get(p)} == {project.root / "mutations.md"}

@@ -46,6 +46,7 @@ def test_deltas_are_drawn_the_same_again_and_each_applies_once(tmp_path):
             assert lines[anchor.line - 1].strip()
 
 
+@pytest.mark.slow
 def test_every_delta_on_the_invented_release_is_placed_or_shown(tmp_path):
     prover = Prover(engine(tmp_path), seed=5)
     cases = [prover.prove(Run(n, BAKE, "2.0")) for n in range(40)]

@@ -319,6 +319,7 @@ def test_markdown_stays_below_the_limit_and_says_what_is_cut(count):
         assert "left out" not in text
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.integers(1, 6),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.api import RunOptions, load_project, regen
+from afd_patchkit.files import replace_file
 from afd_patchkit.upstream.options import SourceOptions
 from tools.mutation.hits import VARIABLE, prepare
 from tools.mutation.lines import Record
@@ -122,9 +123,7 @@ class Results:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{digest}.json"
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps({"failed": result.failed}), encoding="utf-8")
-        part.replace(path)
+        replace_file(path, json.dumps({"failed": result.failed}).encode(), durable=False)
 
 
 class Scratch:
@@ -152,7 +151,7 @@ class Scratch:
             env={**os.environ, **variables, "PYTHONPATH": paths, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", VARIABLE: str(self._hits)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
         )  # fmt: skip
-        self._ready = False
+        self._ready = self._busy = False
 
     def run(self, tests: Sequence[str], changed: Mapping[str, str], limit: float) -> Result:
         """Run tests until one fails, with some generated modules changed.
@@ -188,6 +187,7 @@ class Scratch:
             self._ready = True
         try:
             self._write(changed)
+            self._busy = True  # until there is an answer: in the middle of a test it does not look at its input
             self._send(
                 {
                     "arguments": ["-q", "--no-header", "-p", "no:cacheprovider", *arguments],
@@ -195,7 +195,9 @@ class Scratch:
                     "record": record,
                 }
             )
-            return self._answer()
+            answer = self._answer()
+            self._busy = False
+            return answer
         finally:
             self._write({name: self.base[name] for name in changed})
 
@@ -204,14 +206,13 @@ class Scratch:
         if self._process.stdin:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-        for stop in (
-            self._process.terminate,
-            self._process.kill,
-        ):  # in the middle of a test: it does not look at its input
+        patience = 0 if self._busy else 10
+        for stop in (self._process.terminate, self._process.kill):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(10)
+                self._process.wait(patience)
             if self._process.poll() is None:
                 stop()
+            patience = 10
         self._process.wait()
         if self._process.stdout:
             self._process.stdout.close()

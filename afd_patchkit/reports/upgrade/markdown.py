@@ -54,16 +54,12 @@ def render_upgrade_markdown(results: Sequence[UpgradeResult], context: Context, 
     # every detail has its share of the room; what one does not need is left to those behind it
     for number, (result, entry) in enumerate(details):
         share = max(room // (len(details) - number), min(room, 1_500))
-        block = None
-        for lines in _DIFF_LINES:
-            text, cut = _details(entry, result, lines, several=len(results) > 1)
-            if _size(text) + 2 <= share:
-                block = text
-                shortened += cut
-                break
-        if block is None:
+        found = _details_that_fit(entry, result, share - 2, several=len(results) > 1)
+        if found is None:
             dropped += 1
             continue
+        block, cut = found
+        shortened += cut
         parts.append(block)
         room -= _size(block) + 2
     if dropped or shortened:
@@ -224,8 +220,29 @@ class _Lines:
     cut: bool = False
 
 
-def _details(entry: EntryResult, result: UpgradeResult, lines: int, *, several: bool) -> tuple[str, bool]:
-    budget = _Lines(lines)
+def _details_that_fit(
+    entry: EntryResult, result: UpgradeResult, room: int, *, several: bool
+) -> tuple[str, bool] | None:
+    """The details with as much of the diffs as fits, and whether that is not all; None when nothing fits."""
+    if _size("\n\n".join(_head(entry, result, _Lines(0), several=several))) > room:
+        return None
+    diffs = {view: entry_diff(entry, view) for view in VIEWS}
+    for lines in _DIFF_LINES:
+        budget = _Lines(lines)
+        parts = _head(entry, result, budget, several=several)
+        for view, diff in diffs.items():
+            if diff:
+                parts.append(f"*{_HEADINGS[view]}*\n\n" + "\n".join(_clipped(diff, budget)))
+            elif why := absent(entry, view):
+                parts.append(f"*{_HEADINGS[view]}*: {why}.")
+        text = "\n\n".join([*parts, "</details>"])
+        if _size(text) <= room:
+            return text, budget.cut
+    return None
+
+
+def _head(entry: EntryResult, result: UpgradeResult, budget: _Lines, *, several: bool) -> list[str]:
+    """What is said of an entry above its diffs."""
     at = f" at {_html(result.new)}" if several else ""
     accepted = " (accepted)" if _accepted(entry) else ""
     parts = [
@@ -253,14 +270,7 @@ def _details(entry: EntryResult, result: UpgradeResult, lines: int, *, several: 
                 f"Proposed for {code(proposal.key)} at {code(str(proposal.where))} ({proposal.confidence:.0%} alike):\n\n"
                 + "\n".join(_clipped([*old, *new], budget))
             )
-    for view in VIEWS:
-        diff = entry_diff(entry, view)
-        if diff:
-            parts.append(f"*{_HEADINGS[view]}*\n\n" + "\n".join(_clipped(diff, budget)))
-        elif why := absent(entry, view):
-            parts.append(f"*{_HEADINGS[view]}*: {why}.")
-    parts.append("</details>")
-    return "\n\n".join(parts), budget.cut
+    return parts
 
 
 def _clipped(lines: list[str], budget: _Lines) -> list[str]:
