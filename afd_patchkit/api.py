@@ -6,6 +6,7 @@ prove unchanged needs neither YAML, pydantic nor libcst.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from afd_patchkit.findings.errors import ManifestError, PatchkitError, UpstreamError
 from afd_patchkit.findings.finding import Finding, Position, Severity
 from afd_patchkit.findings.report import ModuleReport, PinReport, Progress, Report
-from afd_patchkit.project import Project
+from afd_patchkit.project import JOURNAL, Project
 from afd_patchkit.run import lock as locks
-from afd_patchkit.run.compare import check_files, locked_report, module_path, outline_path, stale_inputs
+from afd_patchkit.run.compare import check_files, locked_report, stale_inputs
 from afd_patchkit.run.options import RunOptions
+from afd_patchkit.run.ownership import module_path, outline_path
 from afd_patchkit.version import ENGINE, __version__
 
 if TYPE_CHECKING:
@@ -134,22 +136,55 @@ def _hand_edits(project: Project) -> list[Finding]:
 
 
 def _report(project: Project, options: RunOptions, *, check: bool) -> Report:
-    if not check:
-        from afd_patchkit.run.exchange import recover
+    if check:
+        return _compared(project, options)
+    from afd_patchkit.run.exchange import exclusive, interrupted
 
-        recover(project.generated)
-    _end_upgrade(project, check=check)
-    lock = locks.load(project.lock, project.shown(project.lock))
-    inputs = locks.current_inputs(project)
-    if lock is not None and not options.full and not options.modules:
-        quick = _shortcut(project, lock, inputs, options.overrides, check=check)
-        if quick is not None:
-            return quick
-    from afd_patchkit.run.generate import checked, generate, written
+    if not (interrupted(project.generated) or _has_journal(project)):
+        lock, inputs = _state(project)
+        if (quick := _quick(project, lock, inputs, options, check=False)) is not None:
+            return quick  # nothing is written, so nothing has to wait
+    with exclusive(project):
+        return _regenerated(project, options)
+
+
+def _compared(project: Project, options: RunOptions) -> Report:
+    _end_upgrade(project, check=True)
+    lock, inputs = _state(project)
+    if (quick := _quick(project, lock, inputs, options, check=True)) is not None:
+        return quick
+    from afd_patchkit.run.generate import checked, generate
 
     made = generate(project, lock, inputs, options)
-    elsewhere = _elsewhere(project, made.moved, made.opener.options) if lock is not None else []
-    return checked(made, elsewhere) if check else written(made, elsewhere)
+    return checked(made, _elsewhere(project, made.moved, made.opener.options) if lock is not None else [])
+
+
+def _regenerated(project: Project, options: RunOptions) -> Report:
+    """Generate and write; the caller holds `exclusive`, so that what is read here is what is replaced."""
+    from afd_patchkit.run.exchange import recover
+
+    recover(project.generated)
+    notes = _end_upgrade(project, check=False)
+    lock, inputs = _state(project)
+    report = _quick(project, lock, inputs, options, check=False)
+    if report is None:
+        from afd_patchkit.run.generate import generate, written
+
+        made = generate(project, lock, inputs, options)
+        report = written(made, _elsewhere(project, made.moved, made.opener.options) if lock is not None else [])
+    return replace(report, findings=(*notes, *report.findings))
+
+
+def _state(project: Project) -> tuple[locks.Lock | None, dict[str, str]]:
+    return locks.load(project.lock, project.shown(project.lock)), locks.current_inputs(project)
+
+
+def _quick(
+    project: Project, lock: locks.Lock | None, inputs: Mapping[str, str], options: RunOptions, *, check: bool
+) -> Report | None:
+    if lock is None or options.full or options.modules:
+        return None
+    return _shortcut(project, lock, inputs, options.overrides, check=check)
 
 
 def _elsewhere(project: Project, moved: Mapping[str, str], sources: SourceOptions) -> list[Finding]:
@@ -163,12 +198,17 @@ def _elsewhere(project: Project, moved: Mapping[str, str], sources: SourceOption
     return [item for pin, result in results.items() for item in settled(result, pin, moved[pin])]
 
 
-def _end_upgrade(project: Project, *, check: bool) -> None:
+def _end_upgrade(project: Project, *, check: bool) -> list[Finding]:
     """End an `upgrade --write` that was interrupted; `check` only says so."""
-    if (project.generated / locks.JOURNAL).exists():
-        from afd_patchkit.upgrade.write import recover
+    if not _has_journal(project):
+        return []
+    from afd_patchkit.upgrade.write import recover
 
-        recover(project, write=not check)
+    return recover(project, write=not check)
+
+
+def _has_journal(project: Project) -> bool:
+    return os.path.lexists(project.generated / JOURNAL)
 
 
 def _shortcut(

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ SETTINGS = "afd-patchkit.toml"
 PYPROJECT = "pyproject.toml"
 SECTION = "tool.afd-patchkit"
 PINS = "pins.yaml"
+OUTLINES = "outlines"
+JOURNAL = ".upgrade.json"
+"""Below the generated folder: input files that belong to its state and are perhaps not written yet."""
+
+_WINDOWS = re.compile(r"(?i)(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9\u00b9\u00b2\u00b3])")
+_GIT = re.compile(r"(?i)\.git|git~[0-9]+")
 
 DEFAULTS: Mapping[str, str | bool] = {
     "manifests": "manifests",
@@ -44,7 +51,8 @@ class Project:
         settings: the settings file: pyproject.toml or afd-patchkit.toml.
         manifests: folder of pins.yaml and the manifests.
         generated: folder of lock, outlines and the generated package.
-        package: name of the generated import package, below `generated`.
+        package: dotted name of the generated import package; its folder is below `generated`, and may lie in a package of
+            one's own (`courier._patched`).
         lock: the lock file, below `generated`.
         track: whether generated modules are in version control, so that `check` compares the files too.
         marker: what stands between `# ` and ` START: <delta>` in a fence.
@@ -63,6 +71,22 @@ class Project:
     def pins(self) -> Path:
         """`pins.yaml`."""
         return self.manifests / PINS
+
+    @property
+    def package_folder(self) -> Path:
+        """The folder of the generated package."""
+        return self.generated.joinpath(*self.package.split("."))
+
+    @property
+    def outlines(self) -> Path:
+        """The folder of the outlines."""
+        return self.generated / OUTLINES
+
+    def linked(self, path: Path) -> Path | None:
+        """The first symbolic link on the way from the project's root to `path`, itself included: nothing is written through one."""
+        base = self.root if path.is_relative_to(self.root) else self.generated
+        places = [p for p in (*reversed(path.parents), path) if p.is_relative_to(base) and p != self.root]
+        return next((p for p in places if p.is_symlink()), None)
 
     def shown(self, path: Path) -> str:
         """`path` as the user would type it in the project's root."""
@@ -87,6 +111,9 @@ class Project:
     def _files(self) -> list[Path]:
         found, problems = [], []
         for path in _walk(self.manifests):
+            if not path.name.isprintable():
+                problems.append(self._unprintable(path))
+                continue
             if path.is_symlink() and (path.is_dir() or not self.holds(path)):
                 problems.append(self.outside(path))
             elif path.is_file():
@@ -94,6 +121,15 @@ class Project:
         if problems:
             raise ManifestError.collect(sorted(problems, key=lambda f: str(f.manifest)))
         return sorted(found, key=lambda p: p.relative_to(self.manifests).as_posix())
+
+    def _unprintable(self, path: Path) -> Finding:
+        shown = ascii(self.shown(path))
+        return finding(
+            "PK024",
+            f"{shown} has a character in its name that cannot be printed",
+            manifest=Position(shown),
+            help="Rename it: the names of manifests and parts stand in generated files.",
+        )
 
     def holds(self, path: Path) -> bool:
         """Whether `path` lies in the project, symbolic links followed."""
@@ -202,19 +238,28 @@ def _project(file: Path, table: dict[str, Any], section: str) -> Project:
         key: table[key] if type(table.get(key)) is type(default) else default for key, default in DEFAULTS.items()
     }
     for key in ("manifests", "generated", "lock"):
-        parts = values[key].split("/")
-        if "\\" in values[key] or ":" in values[key] or any(p in ("", ".", "..") for p in parts):
-            wrong(key, f"`{key}` must be a relative path with `/`, without `..`")
-    if not values["package"].isidentifier() or not values["package"].isascii():
-        wrong("package", f"`package` must be a Python name, not {values['package']!r}")
+        if problem := _path_problem(values[key]):
+            wrong(key, f"`{key}` {problem}")
+    package, lock = values["package"].split("."), values["lock"].split("/")
+    if not all(p.isidentifier() and p.isascii() and not iskeyword(p) for p in package):
+        wrong(
+            "package", f"`package` must be a Python name, or several with dots between them, not {values['package']!r}"
+        )
+    elif reserved := next((p for p in package if reserved_on_windows(p)), None):
+        wrong("package", f"`package` has the part {reserved}, which Windows reserves")
     marker = values["marker"]
     if not marker or marker != marker.strip() or not marker.isprintable():
         wrong("marker", "`marker` must be one line of text without blanks around it")
-    folders = (values["manifests"] + "/", values["generated"] + "/")
+    folders = (values["manifests"].casefold() + "/", values["generated"].casefold() + "/")
     if folders[0].startswith(folders[1]) or folders[1].startswith(folders[0]):
         wrong("generated", "`manifests` and `generated` must be folders apart")
-    if values["lock"].split("/")[0] == values["package"]:
+    # names that differ in case only are one name on macOS and Windows
+    if package[0].casefold() == OUTLINES:
+        wrong("package", f"`package` must not be {OUTLINES}: that is the folder of the outlines")
+    if lock[0].casefold() == package[0].casefold():
         wrong("lock", "`lock` must stand outside the generated package")
+    if lock[0].casefold() in (OUTLINES, JOURNAL):
+        wrong("lock", f"`lock` must not be {lock[0]}: that is a name of the tool's own")
     if problems:
         raise ManifestError.collect(problems)
     root, generated = file.parent, file.parent / values["generated"]
@@ -228,12 +273,29 @@ def _project(file: Path, table: dict[str, Any], section: str) -> Project:
         track=values["track"],
         marker=marker,
     )
-    leaving = [
-        p for p in (project.manifests, generated, generated / values["package"], project.lock) if not project.holds(p)
-    ]
+    leaving = [p for p in (project.manifests, generated, project.package_folder, project.lock) if not project.holds(p)]
     if leaving:
         raise ManifestError.collect(project.outside(path) for path in leaving)
     return project
+
+
+def _path_problem(text: str) -> str | None:
+    """Why a setting is no path below the project; None when it is one."""
+    parts = text.split("/")
+    if "\\" in text or ":" in text or any(p in ("", ".", "..") for p in parts):
+        return "must be a relative path with `/`, without `..`"
+    if not text.isprintable() or any(p != p.strip() or p.endswith(".") for p in parts):
+        return "must be a path of printable characters, without blanks around a part or a dot behind one"
+    if any(_GIT.fullmatch(p) for p in parts):
+        return "must not lead into .git"
+    if reserved := next((p for p in parts if reserved_on_windows(p)), None):
+        return f"has the part {reserved}, which Windows reserves"
+    return None
+
+
+def reserved_on_windows(part: str) -> bool:
+    """Whether a part of a path names a device on Windows, whatever follows its first dot."""
+    return _WINDOWS.fullmatch(part.partition(".")[0].rstrip()) is not None
 
 
 def _place(lines: list[str], section: str, key: str) -> tuple[int, int]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import filelock
 import pytest
 
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import PatchkitError, UpstreamError
 from afd_patchkit.findings.finding import Finding, codes
 from afd_patchkit.model import Pin, Pins
+from afd_patchkit.project import load_project
+from afd_patchkit.run import exchange
 from afd_patchkit.run.exchange import exclusive
 from afd_patchkit.upgrade.result import UpgradeResult
 from afd_patchkit.upgrade.upgrading import upgrade, upgrades
@@ -199,12 +199,20 @@ def test_a_donor_without_a_target():
     assert "donor pin new" in one(caught.value.findings, "PK420").message
 
 
-def test_another_run_is_writing(tmp_path, monkeypatch):
-    acquire: Callable[..., Any] = filelock.FileLock.acquire
-    monkeypatch.setattr(filelock.FileLock, "acquire", lambda lock, timeout: acquire(lock, timeout=0))
-    with exclusive(tmp_path):
-        with pytest.raises(PatchkitError) as caught, exclusive(tmp_path):
+@pytest.mark.parametrize("folders_can_be_locked", [True, False])
+def test_another_run_is_writing(tmp_path, monkeypatch, folders_can_be_locked):
+    if not folders_can_be_locked:
+        monkeypatch.setattr(exchange, "_folder_lock", exchange._file_lock)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(exchange, "WAIT", 0.0)
+    (tmp_path / "pyproject.toml").write_text("[tool.afd-patchkit]\n")
+    project = load_project(tmp_path)
+    before = sorted(p.name for p in tmp_path.iterdir())
+    with exclusive(project):
+        with pytest.raises(PatchkitError) as caught, exclusive(project):
             raise AssertionError("two runs write")
-        assert str(tmp_path) in str(one(caught.value.findings, "PK112").generated)
-    with exclusive(tmp_path):
+        assert one(caught.value.findings, "PK112").generated.file == "generated"
+    with exclusive(project):
         pass
+    if folders_can_be_locked:
+        assert sorted(p.name for p in tmp_path.iterdir()) == before, "something is left"

@@ -14,6 +14,7 @@ from afd_patchkit.fence import delta_of, opening
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.manifest.values import TextScalar
 from afd_patchkit.model import What
+from afd_patchkit.project import reserved_on_windows
 
 _NAME = r"[^\W\d]\w*"
 _DOTTED = rf"{_NAME}(\.{_NAME})*"
@@ -90,6 +91,8 @@ def module_problem(path: str) -> str | None:
             return "has a part that is empty, `.` or `..`"
         if not part.isascii() or not is_name(part):
             return f"has the part `{part}`, which cannot be imported"
+        if reserved_on_windows(part):
+            return f"has the part `{part}`, which Windows reserves"
         if part in ("__init__", "__main__", "__pycache__"):
             return f"names `{part}`, which Python gives a meaning of its own"
     return None

@@ -13,7 +13,7 @@ from afd_patchkit.queries.preview import preview, project_at
 from afd_patchkit.reports.diffs import Change, change, module_changes
 from afd_patchkit.reports.unified import level
 from afd_patchkit.reports.upgrade.diff import LABELS, View, absent, entry_diff
-from afd_patchkit.run.compare import module_path
+from afd_patchkit.run.ownership import module_path
 from afd_patchkit.upgrade.upgrading import upgrade
 from afd_patchkit.upstream.options import SourceOptions
 
@@ -64,9 +64,7 @@ def _since(project: Project, revision: str, topic: str | None, options: SourceOp
         except PatchkitError as error:
             raise type(error)(*(replace(f, message=f"at {revision}: {f.message}") for f in error.findings)) from error
     if topic is None:
-        return module_changes(
-            old.modules, new.modules, project.shown(project.generated / project.package), context=context
-        )
+        return module_changes(old.modules, new.modules, project.shown(project.package_folder), context=context)
     ref = pick_entry({*old.entries, *new.entries}, topic)
     before, after = old.entries.get(ref), new.entries.get(ref)
     texts = (before.generated if before else None, after.generated if after else None)
@@ -83,7 +81,7 @@ def _now(project: Project, view: View, topic: str | None, options: SourceOptions
         files = {name: module_path(project, name) for name in new}
         # bytes that are no UTF-8 were put there by hand: they show as what they are not, and so differ
         old = {name: path.read_bytes().decode("utf-8", "replace") for name, path in files.items() if path.is_file()}
-        return module_changes(old, new, project.shown(project.generated / project.package), context=context)
+        return module_changes(old, new, project.shown(project.package_folder), context=context)
     chosen = [made.entries[pick_entry(made.entries, topic)]] if topic is not None else list(made.entries.values())
     changes = []
     for item in chosen:

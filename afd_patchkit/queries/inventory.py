@@ -18,12 +18,37 @@ if TYPE_CHECKING:
     from afd_patchkit.model import ClassGroup, Delta, Entry, Manifest, Pin, Pins
 
 FILE = "docs/inventory.md"
+_MARK = "<!-- Written by `afd-patchkit inventory` from the manifests; do not edit. -->"
 _SEAL = re.compile(r"<!-- inputs ([0-9a-f]{16}) text ([0-9a-f]{16}) -->\n\Z")
 
 
 def path_of(project: Project) -> Path:
     """Where the inventory is; it is checked where it is there."""
     return project.root / FILE
+
+
+def check_place(project: Project) -> None:
+    """Refuse to write where the inventory is not the tool's.
+
+    Raises:
+        PatchkitError: a link leads there, or a file that the tool did not write is there (PK115).
+    """
+    path = path_of(project)
+    link = project.linked(path)
+    if link is not None:
+        what = f"{project.shown(link)} is a symbolic link"
+    elif path.exists() and not (path.is_file() and _MARK.encode() in path.read_bytes()):
+        what = f"{FILE} was not written by the tool, and would be overwritten"
+    else:
+        return
+    raise PatchkitError(
+        finding(
+            "PK115",
+            what,
+            generated=Position(project.shown(link or path)),
+            help="Nothing was written. Move it away, or say where the inventory goes with --output.",
+        )
+    )
 
 
 def stale(project: Project, inputs: Mapping[str, str]) -> list[Finding]:
@@ -102,7 +127,7 @@ def render(project: Project, loaded: Loaded, path: Path | None = None) -> str:
     lines = [
         "# Inventory of patches",
         "",
-        "<!-- Written by `afd-patchkit inventory` from the manifests; do not edit. -->",
+        _MARK,
         "",
         f"{amount}. What is patched, why, on what it depends, and when it can go.",
         "",

@@ -10,18 +10,10 @@ from typing import Any
 from afd_patchkit.digests import sha256, short
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import ModuleCounts, ModuleReport
+from afd_patchkit.header import INIT
 from afd_patchkit.project import Project
 from afd_patchkit.run.lock import Lock
-
-
-def module_path(project: Project, module: str) -> Path:
-    """Where a generated module is."""
-    return project.generated / project.package / module
-
-
-def outline_path(project: Project, module: str) -> Path:
-    """Where a module's outline is."""
-    return project.generated / "outlines" / Path(module).with_suffix(".outline")
+from afd_patchkit.run.ownership import foreign, module_path, outline_path, package_inits, unknown_files
 
 
 def stale_inputs(lock: Lock, inputs: Mapping[str, str]) -> list[str]:
@@ -39,46 +31,27 @@ def check_files(project: Project, lock: Lock, *, complete: bool = False) -> list
         complete: every module must be there; else a project without any generated module is fine (a fresh clone).
     """
     found: list[Finding] = []
-    package = project.generated / project.package
     expected = {name: entry for name, entry in lock["modules"].items() if "sha256" in entry}
-    need_modules = complete or project.track or package.exists()
+    need_modules = complete or project.track or project.package_folder.exists()
     for name, entry in sorted(expected.items()):
         found += _check(project, outline_path(project, name), entry["outline"], "outline", None)
         if need_modules:
             found += _check(project, module_path(project, name), entry["sha256"], "module", outline_path(project, name))
-    if need_modules and expected:
-        found += [_missing(project, path) for path in package_inits(project, expected) if not path.is_file()]
-    known = {module_path(project, name) for name in expected} | set(package_inits(project, expected))
-    found += [_leftover(project, p) for p in generated_files(package, ".py") if p not in known]
-    outlines = {outline_path(project, name) for name in expected}
-    found += [
-        _leftover(project, p) for p in generated_files(project.generated / "outlines", ".outline") if p not in outlines
-    ]
+    if need_modules:
+        for path in package_inits(project, expected):
+            found += _check(project, path, sha256(INIT), "file", None)
+    found += [foreign(project, path) for path in unknown_files(project, expected)]
     return found
 
 
-def package_inits(project: Project, modules: Mapping[str, Any]) -> list[Path]:
-    """The `__init__.py` of every package that holds a module."""
-    root = project.generated / project.package
-    folders = {root} if modules else set()
-    for name in modules:
-        folder = (root / name).parent
-        while folder != root:
-            folders.add(folder)
-            folder = folder.parent
-    return sorted(folder / "__init__.py" for folder in folders)
-
-
-def generated_files(folder: Path, suffix: str) -> Iterator[Path]:
-    """The files below `folder` with a suffix, in order; none when there is no such folder."""
-    if folder.is_dir():
-        yield from sorted(p for p in folder.rglob(f"*{suffix}") if p.is_file())
-
-
 def _check(project: Project, path: Path, expected: str, what: str, outline: Path | None) -> Iterator[Finding]:
+    link = project.linked(path)
+    if link is not None:
+        yield foreign(project, link)
+        return
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         yield _missing(project, path)
         return
     except OSError as error:
@@ -86,7 +59,7 @@ def _check(project: Project, path: Path, expected: str, what: str, outline: Path
         return
     if sha256(data) == expected:
         return
-    if sha256(data.replace(b"\r\n", b"\n")) == expected and what == "outline":
+    if sha256(data.replace(b"\r\n", b"\n")) == expected and what != "module":
         return  # checked out with other line ends
     line, detail = _where(data, outline)
     yield finding(
@@ -94,17 +67,22 @@ def _check(project: Project, path: Path, expected: str, what: str, outline: Path
         f"this generated {what} was edited by hand, or is older than the lock",
         generated=Position(project.shown(path), line),
         details=(detail,) if detail else (),
-        help="Put the change into the manifest and run `afd-patchkit regen`; regen overwrites the edit.",
+        help="Put the change into the manifest and run `afd-patchkit regen`; regen overwrites the edit of a file that carries the "
+        "header of generated files.",
     )
 
 
 def _where(data: bytes, outline: Path | None) -> tuple[int, str]:
     """First line of a module that its outline does not explain; (0, "") when that cannot be told."""
-    if outline is None or not outline.is_file():
+    if outline is None:
+        return 0, ""
+    try:
+        rows = outline.read_bytes().decode("utf-8", "replace").split("\n")
+    except OSError:
         return 0, ""
     lines = data.decode("utf-8", "replace").split("\n")
     at = 0
-    for expected in outline.read_text(encoding="utf-8").split("\n"):
+    for expected in rows:
         fold = re.match(r"~ (\d+) upstream lines?[^:]*: \S+ \S+:\d+-\d+ ([0-9a-f]{16})$", expected)
         if fold:
             count = int(fold[1])
@@ -125,15 +103,6 @@ def _missing(project: Project, path: Path) -> Finding:
         f"{path.name} is missing",
         generated=Position(project.shown(path)),
         help="Run `afd-patchkit regen`.",
-    )
-
-
-def _leftover(project: Project, path: Path) -> Finding:
-    return finding(
-        "PK104",
-        "no manifest generates this file",
-        generated=Position(project.shown(path)),
-        help="Delete it; `afd-patchkit regen` does. Hand-written code belongs beside the generated package.",
     )
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.project import Project
-from afd_patchkit.run.compare import check_files, module_path, stale_inputs
+from afd_patchkit.run.compare import check_files, stale_inputs
 from afd_patchkit.run.lock import Lock
+from afd_patchkit.run.ownership import module_path
 from afd_patchkit.version import __version__
 
 

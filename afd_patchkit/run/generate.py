@@ -14,12 +14,13 @@ from afd_patchkit.findings.report import ModuleReport, Report
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
-from afd_patchkit.run.compare import check_files, locked_report, module_path, outline_path, stale_inputs
+from afd_patchkit.run.compare import check_files, locked_report, stale_inputs
 from afd_patchkit.run.differences import differences, status_of
 from afd_patchkit.run.lock import Lock
 from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
 from afd_patchkit.run.options import RunOptions
+from afd_patchkit.run.ownership import module_path, outline_path
 from afd_patchkit.run.pins import Opener, overridden
 from afd_patchkit.run.references import judged
 from afd_patchkit.run.writing import touched, write_generated
@@ -131,7 +132,7 @@ def written(made: Generated, more: Sequence[Finding] = ()) -> Report:
         # when nothing can be written, say at least what else is wrong
         edits = [f for f in check_files(project, made.lock) if f.group == "edited"] if made.lock else []
         return made.report([*findings, *edits], {})
-    paths, removed = write_generated(project, made.new, made.results)
+    paths, removed = write_generated(project, made.lock, made.new, made.results)
     status = {r.module: "written" if touched(project, r, paths) else "unchanged" for r in made.results}
     return made.report(findings, status, paths, removed)
 

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from afd_patchkit.project import Project
 
 SCHEMA = 1
-JOURNAL = ".upgrade.json"
-"""Beside the lock: input files that belong to the generated folder's state and are perhaps not written yet."""
-
 Lock = dict[str, Any]
 
 _MODULE = re.compile(r"(?:\w+/)*\w+\.py")

@@ -93,7 +93,7 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], o
     if upstream is not None:
         artifact = upstream.artifact
         out["artifact"] = {"source": artifact.source, "file": artifact.file, "sha256": artifact.sha256}
-    if known is not None and known["artifact"]["sha256"]:
-        # the same release, proved file by file on reading: its artifact stays the identity, whatever was read now
+    if known is not None and known["artifact"]["source"] != "none":
+        # the same release, proved file by file on reading: equal digests are equal, wherever they lie
         out["artifact"] = dict(known["artifact"])
     return out

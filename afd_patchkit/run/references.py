@@ -17,7 +17,7 @@ from afd_patchkit.references.judge import Judgement, Places, judge
 from afd_patchkit.references.overrides import unfit_callers
 from afd_patchkit.references.texts import Catalogue, OwnText
 from afd_patchkit.references.world import Counts, World
-from afd_patchkit.run.compare import module_path
+from afd_patchkit.run.ownership import module_path
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from afd_patchkit.findings.errors import ManifestError, PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.project import Project
+from afd_patchkit.run.exchange import exclusive
 from afd_patchkit.upgrade import accepted
 from afd_patchkit.upgrade.accepted import Acceptance
 from afd_patchkit.upgrade.plan import last_run
@@ -70,13 +71,22 @@ def accept(
             return Accepted(file=file, findings=bad or result.findings)
         entry, delta = accepted.resolve(result, ref)
         made = accepted.made(result, entry, delta, why.strip(), who, date)
-        known = accepted.load(project)
-        replaced = {(a.entry, a.delta, a.code, a.pin, a.base, a.new) for a in made}
-        kept = [a for a in known if (a.entry, a.delta, a.code, a.pin, a.base, a.new) not in replaced]
-        put(accepted.path_of(project), accepted.dumps([*kept, *made]))
+        with exclusive(project):
+            _record(project, made)
     except PatchkitError as error:
         return Accepted(file=file, findings=error.findings)
     return Accepted(tuple(made), file)
+
+
+def _record(project: Project, made: Sequence[Acceptance]) -> None:
+    """Add to the file, in place of what was recorded for the same finding."""
+    path = accepted.path_of(project)
+    if (link := project.linked(path)) is not None:
+        raise ManifestError(project.outside(link))
+    known = accepted.load(project)
+    replaced = {(a.entry, a.delta, a.code, a.pin, a.base, a.new) for a in made}
+    kept = [a for a in known if (a.entry, a.delta, a.code, a.pin, a.base, a.new) not in replaced]
+    put(path, accepted.dumps([*kept, *made]))
 
 
 def _last(project: Project, options: SourceOptions) -> dict[str, str]:

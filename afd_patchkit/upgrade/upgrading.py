@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from afd_patchkit.findings.errors import ManifestError, PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.project import Project
+from afd_patchkit.run.exchange import exclusive
 from afd_patchkit.upgrade import accepted
 from afd_patchkit.upgrade.accepted import Acceptance
 from afd_patchkit.upgrade.plan import last_run
@@ -64,8 +65,26 @@ def upgrades(
     """
     chosen = options or SourceOptions()
     try:
-        if write and len(targets) != 1:
+        if not write:
+            return _upgrades(project, targets, chosen, write=False, progress=progress)
+        if len(targets) != 1:
             raise ManifestError(finding("PK095", f"--write moves a pin to one release, not to {len(targets)}"))
+        with exclusive(project):
+            return _upgrades(project, targets, chosen, write=True, progress=progress)
+    except PatchkitError as error:
+        return [_failed(target, error.findings) for target in targets]
+
+
+def _upgrades(
+    project: Project,
+    targets: Sequence[Mapping[str, str]],
+    chosen: SourceOptions,
+    *,
+    write: bool,
+    progress: Progress | None,
+) -> list[UpgradeResult]:
+    """`upgrades`; with `write` the caller holds `exclusive`."""
+    try:
         recovered = recover(project, write=write)
         upgrader = Upgrader(project, chosen)
         items = accepted.load(project)

@@ -7,10 +7,13 @@ exchange leaves the old state. Behind it, the journal is worked off; the next co
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.digests import sha256
@@ -19,13 +22,14 @@ from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position, Severity, finding
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
 from afd_patchkit.model import Manifest, Pin, Pins
-from afd_patchkit.project import Project
-from afd_patchkit.run.lock import JOURNAL, current_inputs
+from afd_patchkit.project import JOURNAL, Project
+from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.run.locking import build_lock
 from afd_patchkit.run.modules import generate_modules
 from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.pins import Opener
 from afd_patchkit.run.writing import write_generated
+from afd_patchkit.upgrade.accepted import path_of
 from afd_patchkit.upgrade.result import EntryResult
 from afd_patchkit.upgrade.yaml_edit import ScalarEdit, edit_scalars, find_scalar, remove_key
 
@@ -92,7 +96,7 @@ def write(
     opener: Opener,
     files: Mapping[str, bytes],
 ) -> tuple[list[str], list[Finding]]:
-    """Generate everything and write it with the input files `files` (by path below the root).
+    """Generate everything and write it with the input files `files` (by path below the root). The caller holds `exclusive`.
 
     Args:
         project: the project.
@@ -110,6 +114,9 @@ def write(
     """
     replaced = {name: parse_manifest(data, name) for name, data in files.items() if _is_manifest(project, name)}
     all_manifests = tuple(replaced.get(m.path, m) for m in manifests)
+    links = [link for name in files if (link := project.linked(project.root / name)) is not None]
+    if links:
+        return [], [project.outside(link) for link in links]
     made = generate_modules(project, Workspace(pins, opener), all_manifests, opener, RunOptions(jobs=1))
     results = [result.pinned() for result in made]
     errors = [f for r in results for f in r.findings if f.severity is Severity.ERROR]
@@ -119,7 +126,7 @@ def write(
     inputs |= {name: sha256(data.replace(b"\r\n", b"\n")) for name, data in files.items() if name in inputs}
     new = build_lock({}, lock, inputs, pins, results, opener, {})
     journal = json.dumps({"files": [_row(project, name, data) for name, data in sorted(files.items())]}).encode()
-    written, removed = write_generated(project, new, results, extra={JOURNAL: journal})
+    written, removed = write_generated(project, lock, new, results, extra={JOURNAL: journal})
     finish(project)
     hidden = f"/{JOURNAL}"
     return [*sorted(files), *(w for w in written if not w.endswith(hidden)), *removed], []
@@ -146,28 +153,24 @@ def finish(project: Project) -> bool:
         whether there was one.
 
     Raises:
-        PatchkitError: an input was edited in between (PK547); nothing is overwritten.
+        PatchkitError: the journal is not one of the tool's (PK116), or an input was edited in between (PK547); nothing is
+            overwritten.
     """
     path = journal_of(project)
-    try:
-        rows = json.loads(path.read_bytes())["files"]
-    except FileNotFoundError:
-        return False
     todo = []
-    for row in rows:
-        place = project.root / row["path"]
-        data = row["text"].encode()
+    for name, old, data in _rows(project, path):
+        place = project.root / name
         now = place.read_bytes() if place.exists() else None
         if now == data:
             continue
-        if (sha256(now) if now is not None else None) != row["old"]:
+        if (sha256(now) if now is not None else None) != old:
             raise PatchkitError(
                 finding(
                     "PK547",
-                    f"an upgrade was interrupted, and {row['path']} was edited since: it is left as it is",
-                    manifest=Position(row["path"]),
+                    f"an upgrade was interrupted, and {name} was edited since: it is left as it is",
+                    manifest=Position(name),
                     generated=Position(project.shown(path)),
-                    help=f"Restore {row['path']} and run the command again; or restore generated/ from version control and "
+                    help=f"Restore {name} and run the command again; or restore generated/ from version control and "
                     f"delete {project.shown(path)} to give the upgrade up.",
                 )
             )
@@ -176,6 +179,56 @@ def finish(project: Project) -> bool:
         put(place, data)
     path.unlink()
     return True
+
+
+def _rows(project: Project, path: Path) -> list[tuple[str, str | None, bytes]]:
+    """The rows of a journal: path below the root, digest before (None: no file), content.
+
+    Whoever can commit a file can commit a journal: only what an upgrade writes is taken from one.
+
+    Raises:
+        PatchkitError: it is none, or names another file (PK116).
+    """
+    link = project.linked(path)
+    try:
+        if link is not None:
+            raise ValueError(f"{project.shown(link)} is a symbolic link")
+        found = _Journal.model_validate_json(path.read_bytes())
+        rows = [(row.path, row.old, row.text.encode()) for row in found.files]
+    except (ValueError, OSError) as error:
+        problems = error.errors(include_url=False) if isinstance(error, ValidationError) else []
+        raise _no_journal(project, path, problems[0]["msg"] if problems else str(error)) from error
+    known = {project.shown(p) for p in (project.pins, path_of(project), *project.manifest_files())}
+    for name, _, _ in rows:
+        if name not in known:
+            raise _no_journal(project, path, f"it names {name!r}, which no upgrade writes")
+        if (link := project.linked(project.root / name)) is not None:
+            raise _no_journal(project, path, f"{project.shown(link)} is a symbolic link")
+    return rows
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    path: str
+    old: str | None
+    text: str
+
+
+class _Journal(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    files: tuple[_Row, ...]
+
+
+def _no_journal(project: Project, path: Path, why: str) -> PatchkitError:
+    shown = project.shown(path)
+    return PatchkitError(
+        finding(
+            "PK116",
+            f"{shown} is no journal of an upgrade: {why}",
+            generated=Position(shown),
+            help=f"Nothing was written. Delete {shown}; `afd-patchkit upgrade --write` makes a new one when it needs it.",
+        )
+    )
 
 
 def put(path: Path, data: bytes) -> None:
@@ -199,7 +252,7 @@ def recover(project: Project, *, write: bool) -> list[Finding]:
     Raises:
         PatchkitError: something is left and this run must not write (PK546).
     """
-    if not journal_of(project).exists():
+    if not os.path.lexists(journal_of(project)):
         return []
     place = Position(project.shown(journal_of(project)))
     if write:

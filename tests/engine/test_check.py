@@ -135,7 +135,7 @@ def test_lock_that_is_none(sample: Sample, text: str) -> None:
 
 def test_leftover_module(sample: Sample) -> None:
     sample.regen()
-    (sample.root / "generated/generated_acme/acme_set/old.py").write_text("x = 1\n")
+    (sample.root / "generated/generated_acme/acme_set/old.py").write_bytes(sample.generated().read_bytes())
     assert problems(sample) == ["PK104"]
     report = sample.regen()
     assert report.removed == ("generated/generated_acme/acme_set/old.py",)

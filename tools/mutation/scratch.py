@@ -139,7 +139,7 @@ class Scratch:
         self.folder, self.base = folder, base
         copied(root, folder)
         project = load_project(folder)
-        self.generated, self.package = project.generated, project.generated / project.package
+        self.generated, self.package = project.generated, project.package_folder
         shutil.rmtree(self.package, ignore_errors=True)
         self._write(base)
         self._hits = folder.with_suffix(".hits")

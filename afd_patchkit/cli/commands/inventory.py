@@ -22,7 +22,7 @@ def command(session: Session) -> int:
     Where that file is there, `check` fails when it is not what the manifests say. With --output it goes elsewhere (`-`:
     standard output), and nothing is checked.
     """
-    from afd_patchkit.files import write_atomically
+    from afd_patchkit.files import replace_file
     from afd_patchkit.manifest.load import load_manifests
     from afd_patchkit.queries import inventory
     from afd_patchkit.run.lock import current_inputs
@@ -33,9 +33,9 @@ def command(session: Session) -> int:
         session.write(inventory.render(project, load_manifests(project), target).rstrip("\n") + "\n")
         return 0
     path = inventory.path_of(project)
+    inventory.check_place(project)
+    text = inventory.sealed(inventory.render(project, load_manifests(project)), current_inputs(project))
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(
-        path, inventory.sealed(inventory.render(project, load_manifests(project)), current_inputs(project))
-    )
+    replace_file(path, text.encode("utf-8", "backslashreplace"))
     session.log(f"written: {os.path.relpath(path)}")
     return 0
