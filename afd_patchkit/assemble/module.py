@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from afd_patchkit.assemble.bodies import bodies
 from afd_patchkit.assemble.claimed import claims_of, disagreed
 from afd_patchkit.assemble.comments import entry_header, file_header
 from afd_patchkit.assemble.delegate import delegate_text
@@ -30,7 +31,7 @@ from afd_patchkit.assemble.own import own_text
 from afd_patchkit.assemble.probes import first_that_holds, gone
 from afd_patchkit.assemble.product import Product, product_of
 from afd_patchkit.assemble.workspace import Workspace
-from afd_patchkit.delta.buffer import Buffer, Run
+from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitError
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
@@ -414,7 +415,7 @@ class ModuleMaker:
             files=files.values(),
         )
         top = "\n".join(header) + "\n" + (f"\n{block.strip()}\n" if block.strip() else "")
-        buffer = Buffer.emitted(top, (), "owned") + Buffer(run for _, run in _bodies(live))
+        buffer = Buffer.emitted(top, (), "owned") + Buffer(run for _, run in bodies(live))
         own = self._own_text(top, live)
         prove_module(self.manifest, own)
         return GeneratedModule(
@@ -439,7 +440,7 @@ class ModuleMaker:
         made = [product for product, _ in live]
         needs = [*self._imports_of(made), *(n for part in self.parts.values() for n in part.needs if n.guard == "none")]
         imports = tuple(dict.fromkeys((n.module, n.attribute, n.bound) for n in needs))
-        return own_text(self.dotted, top, list(_bodies(live)), {p.ref: g.name if g else "" for p, g in live}, imports)
+        return own_text(self.dotted, top, list(bodies(live)), {p.ref: g.name if g else "" for p, g in live}, imports)
 
     def _imports_of(self, products: Sequence[Product]) -> Sequence[ImportNeed]:
         """The manifest's imports; where entries retired, only those that the others name: a target may lack the rest."""
@@ -463,37 +464,8 @@ class ModuleMaker:
         return block, [f.at(manifest=self.manifest.where) for f in findings]
 
 
-def _bodies(products: Sequence[tuple[Product, ClassGroup | None]]) -> Iterator[tuple[Product, Run]]:
-    """The runs of all entries, each with its product."""
-    group: ClassGroup | None = None
-    for product, owner in products:
-        if owner is not None and owner is not group:
-            yield product, Run("\n\n" + _class_header(owner), None, 0, (), "owned")
-        elif owner is None:
-            yield product, Run("\n\n", None, 0, (), "owned")
-        else:
-            yield product, Run("\n", None, 0, (), "owned")
-        indent = "    " if owner is not None else ""
-        yield product, Run("".join(f"{indent}{line}\n" for line in product.header), None, 0, (), "owned")
-        for run in product.body.runs:
-            yield product, run
-        group = owner
-
-
 def _names_above(entry: Entry, group: ClassGroup | None) -> frozenset[str]:
     """Names that the generated class binds before this member."""
     members = group.members if group is not None else ()
     before = members[: next((i for i, member in enumerate(members) if member is entry), 0)]
     return frozenset(member.generated_name for member in before if member.generated_name)
-
-
-def _class_header(group: ClassGroup) -> str:
-    bases = ", ".join(base.text.strip() for base in group.bases)
-    lines = [f"@{decorator.text.strip().removeprefix('@')}\n" for decorator in group.decorators]
-    lines.append(f"class {group.name}({bases}):\n" if bases else f"class {group.name}:\n")
-    if group.doc:
-        doc = group.doc.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-        body = "\n".join(("    " + line).rstrip() for line in doc.split("\n")).strip()
-        end = "\n    " if "\n" in body else ""
-        lines.append(f'    """{body}{end}"""\n\n')
-    return "".join(lines)

@@ -8,126 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
+from afd_patchkit.names.scope import Context, Scope, State, Use
 from afd_patchkit.source.syntax import typing_block
 
-Context = Literal["load", "store", "del"]
-Where = Literal["body", "header", "annotation"]
-
 _MODE: dict[type, Context] = {ast.Load: "load", ast.Store: "store", ast.Del: "del"}
-
-
-class Scope:
-    """One scope of the analysed code; `outer` is the one that the statements stand in."""
-
-    __slots__ = ("bound", "children", "globals", "kind", "name", "node", "nonlocals", "parent", "private")
-
-    def __init__(self, kind: str, node: ast.AST | None, parent: Scope | None, name: str, private: str | None) -> None:
-        self.kind = kind  # outer, function, lambda, comprehension, class, type_params
-        self.node = node
-        self.parent = parent
-        self.name = name
-        self.private = private
-        self.bound: set[str] = set()
-        self.globals: set[str] = set()
-        self.nonlocals: set[str] = set()
-        self.children: list[Scope] = []
-        if parent is not None:
-            parent.children.append(self)
-
-    @property
-    def is_function(self) -> bool:
-        """Whether names bound here are visible to nested scopes."""
-        return self.kind not in {"class", "outer"}
-
-    def chain(self) -> Iterator[Scope]:
-        """The scope and those around it, innermost first."""
-        scope: Scope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.parent
-
-    def walk(self) -> Iterator[Scope]:
-        """The scope and all scopes below it."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
-
-class Use:
-    """One occurrence of a name, before it is resolved.
-
-    Attributes:
-        name: the name as Python looks it up (mangled where the code itself stands in a class).
-        node: the node that carries the name.
-        kind: what `node` is to the name: `name`, `def`, `alias`, `except`, `capture`, `rest`, `global`, `param`, `type`.
-        early: read in a class body before the class binds the name, so the module's meaning holds.
-        quoted: the string constant that holds the annotation in which the name stands.
-        fstring: the outermost f-string around it.
-        own: bound by the analysed statements themselves (recursion, `@x.setter`).
-    """
-
-    __slots__ = ("ctx", "deferred", "early", "evaluated", "fstring", "kind", "name", "node", "own", "quoted", "scope", "where")  # fmt: skip
-
-    def __init__(
-        self, name: str, node: ast.AST, ctx: Context, kind: str, scope: Scope, state: _State, early: bool
-    ) -> None:
-        self.name = name
-        self.node = node
-        self.ctx: Context = ctx
-        self.kind = kind
-        self.scope = scope
-        self.early = early
-        self.where: Where = state.where
-        self.deferred = state.deferred
-        self.evaluated = state.evaluated
-        self.quoted = state.quoted
-        self.fstring = state.fstring
-        self.own = False
-
-    @property
-    def in_nested(self) -> bool:
-        """Whether it stands in a scope of its own, which does not see the names of a class around the statements."""
-        scope: Scope | None = self.scope
-        while scope is not None and scope.kind == "type_params":
-            scope = scope.parent
-        return scope is not None and scope.kind != "outer"
-
-    @property
-    def class_node(self) -> ast.ClassDef | None:
-        """The class, among the analysed code, that `super()` and `__class__` mean here."""
-        inside_function = False
-        for scope in self.scope.chain():
-            if scope.kind == "class" and inside_function:
-                assert isinstance(scope.node, ast.ClassDef)
-                return scope.node
-            inside_function = inside_function or scope.is_function
-        return None
-
-    def line(self) -> int:
-        """1-based line of the analysed text."""
-        node = self.quoted if self.quoted is not None else self.node
-        return int(getattr(node, "lineno", 1))
-
-
-class _State:
-    """What surrounds the node that is being visited; cheap to copy."""
-
-    __slots__ = ("deferred", "evaluated", "fstring", "quoted", "where")
-
-    def __init__(self) -> None:
-        self.where: Where = "body"
-        self.deferred = False
-        self.evaluated = True
-        self.quoted: ast.Constant | None = None
-        self.fstring: ast.AST | None = None
-
-    def copy(self) -> _State:
-        new = _State.__new__(_State)
-        new.where, new.deferred, new.evaluated = self.where, self.deferred, self.evaluated
-        new.quoted, new.fstring = self.quoted, self.fstring
-        return new
 
 
 class Analysis:
@@ -144,7 +30,7 @@ class Analysis:
         self.private = private
         """Name of the class around the statements."""
         self._scope = self.outer
-        self._state = _State()
+        self._state = State()
         self._owners: dict[int, Scope] = {}
         self.annotated = False
         """Whether Python evaluates an annotation in the statements, were it not for `from __future__ import annotations`."""
@@ -263,7 +149,7 @@ class Analysis:
         """A statement of the outer scope: what it evaluates there is its header."""
         self._state.where = "header"
         self._visit(node)
-        self._state = _State()
+        self._state = State()
 
     def _enter(self, kind: str, node: ast.AST, name: str, private: str | None = None) -> Scope:
         scope = Scope(kind, node, self._scope, name, private if private is not None else self._scope.private)

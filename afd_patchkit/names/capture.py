@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.names.analysis import Analysis, Scope
+from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.model import NameContext
+from afd_patchkit.names.scope import Scope
 
 _Path = tuple[str, ...]
 

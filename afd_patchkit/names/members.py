@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.names.analysis import Analysis, Scope, Use, is_private, mangle
+from afd_patchkit.names.analysis import Analysis, is_private, mangle
 from afd_patchkit.names.bindings import Site, class_sites
 from afd_patchkit.names.follow import class_members, find_class
 from afd_patchkit.names.model import NameContext
+from afd_patchkit.names.scope import Scope, Use
 from afd_patchkit.names.spans import correct, ident_span, listed_spans
 from afd_patchkit.source.locate import dotted, first_line
 from afd_patchkit.source.syntax import binding

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.names.analysis import Use
 from afd_patchkit.names.model import NameEdit
+from afd_patchkit.names.scope import Use
 from afd_patchkit.source.locate import Symbol, dotted
 
 _REGISTERING = {

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.names.analysis import Analysis, Use, mangle
+from afd_patchkit.names.analysis import Analysis, mangle
 from afd_patchkit.names.capture import captured_names
 from afd_patchkit.names.meaning import MODULE_ATTRIBUTES, Meaning, Meanings
 from afd_patchkit.names.members import (
@@ -21,6 +21,7 @@ from afd_patchkit.names.members import (
 from afd_patchkit.names.model import ImportNeed, NameContext, NameEdit, NamePlan, Reason, apply_edits
 from afd_patchkit.names.notes import entry_notes, rewritten_note
 from afd_patchkit.names.relative import absolute_edits, relative_imports
+from afd_patchkit.names.scope import Use
 from afd_patchkit.names.scopes import use_span
 from afd_patchkit.source.stdlib import BUILTINS
 from afd_patchkit.source.text import SourceFile, Span, Text

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from afd_patchkit.names.analysis import Analysis, Context, Use, Where, mangle
+from afd_patchkit.names.analysis import Analysis, mangle
+from afd_patchkit.names.scope import Context, Use, Where
 from afd_patchkit.names.spans import ident_span, listed_spans, quoted_base
 from afd_patchkit.source.text import Span, Text
 
