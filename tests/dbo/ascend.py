@@ -23,7 +23,7 @@ from tests.sim.ranks import Rank
 from tests.sim.scenario import Outcome, Scenario, play
 from tests.sim.trace import Mark, hooked
 
-MODELS = ("SimMlaForCausalLM", "SimMoEForCausalLM")
+MODELS = ("SimMlaForCausalLM", "SimMoEForCausalLM", "SimCompiledMlaForCausalLM")
 
 
 def dbo_runner(config: Any, device: torch.device, host: Any = None) -> Any:

@@ -81,6 +81,10 @@ REJECTED: dict[str, tuple[dict[str, Any], str]] = {
         {**GRAPHS, "compilation_config.cudagraph_mode": CUDAGraphMode.FULL},
         r"cudagraph_mode is 'FULL'; accepted: FULL_DECODE_ONLY, or NONE \(enforce_eager\)",
     ),
+    "copied inputs": (
+        {"compilation_config.cudagraph_copy_inputs": True},
+        r"cudagraph_copy_inputs is True; accepted: False \(both stages would be copied to one place\)",
+    ),
     "graphs without MLA": (
         {**GRAPHS, "model_config.use_mla": False, "compilation_config.cudagraph_mode": CUDAGraphMode.FULL_DECODE_ONLY},
         r"use_mla is False; accepted: True \(a model with MLA\); without MLA graphs of ubatches are not supported, use enforce_eager",

@@ -52,6 +52,7 @@ def install() -> None:
     _triton()
     _torchvision()
     torch.utils.rename_privateuse1_backend("npu")
+    torch.Tensor.is_npu = property(lambda self: False)  # type: ignore[attr-defined]  # as torch_npu: the compiler looks for it
     torch._C._get_accelerator = lambda *args: torch.device("cpu")  # type: ignore[attr-defined]  # dist.barrier() asks
     torch.version.cann = None  # type: ignore[attr-defined]
     package = importlib.import_module("vllm_ascend")
@@ -82,6 +83,7 @@ def _torch_npu() -> None:
     module(
         "torch_npu",
         npu=names,
+        __version__="simulation",
         float4_e2m1fn_x2=torch.uint8,
         float8_e8m0fnu=torch.uint8,
         hifloat8=torch.uint8,

@@ -60,13 +60,15 @@ class MlaLayer(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """One layer."""
+        x = x + 8 * self.attend(self.norm_1(x))  # so that its bugs show
+        return x + self.experts(self.norm_2(x))
+
+    def attend(self, x: torch.Tensor) -> torch.Tensor:
+        """What attention adds."""
         metadata, name = get_forward_context().attn_metadata, self.attention.layer_name
         attended = torch.empty_like(x)
-        self.attention.impl.forward(
-            name, self.norm_1(x), self.attention.kv_cache, metadata and metadata[name], False, attended
-        )
-        x = x + 8 * attended  # so that its bugs show
-        return x + self.experts(self.norm_2(x))
+        self.attention.impl.forward(name, x, self.attention.kv_cache, metadata and metadata[name], False, attended)
+        return attended
 
 
 class SimMlaForCausalLM(SimMoEForCausalLM):

@@ -118,6 +118,16 @@ class SimPlatform(SimMembers, Platform):
         return "tests.sim.attention.SimAttentionBackend"
 
     @classmethod
+    def opaque_attention_op(cls) -> bool:
+        """Attention is one operator, as on a GPU and on an NPU."""
+        return True
+
+    @classmethod
+    def get_pass_manager_cls(cls) -> str:
+        """None of vLLM's passes."""
+        return "tests.sim.compilation.NoPasses"
+
+    @classmethod
     def check_and_update_config(cls, vllm_config: Any) -> None:
         """Fill in what a platform decides."""
         if vllm_config.parallel_config.worker_cls == "auto":

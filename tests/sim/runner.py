@@ -68,7 +68,7 @@ def make_runner(
         blocks: size of the KV cache.
         capture: whether to capture graphs; as the configuration says by default.
     """
-    from vllm.config import CUDAGraphMode, set_current_vllm_config
+    from vllm.config import CompilationMode, CUDAGraphMode, set_current_vllm_config
     from vllm.v1.core.kv_cache_utils import get_kv_cache_configs
     from vllm.v1.worker.gpu.model_runner import GPUModelRunner
     from vllm.v1.worker.workspace import init_workspace_manager
@@ -81,6 +81,8 @@ def make_runner(
         runner.load_model()
         scale_weights(runner.model)
         derive_weights(runner.model, config.model_config.dtype)
+        if config.compilation_config.mode != CompilationMode.NONE:
+            runner.profile_run()  # as a worker does, always; it is what compiles the model
         specs = runner.get_kv_cache_spec()
         resolve_kv_layout(config)
         memory = blocks * sum(spec.page_size_bytes for spec in specs.values())

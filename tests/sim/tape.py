@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch._guards import TracingContext
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -246,8 +247,8 @@ class _Watch(TorchDispatchMode):
                 return func.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd](*args, **kwargs)
         name = func._schema.name
         tape, checker = active_tape(), race.active()
-        if (tape is None and checker is None) or name in ALLOCATIONS:
-            return func(*args, **kwargs)
+        if (tape is None and checker is None) or name in ALLOCATIONS or TracingContext.try_get() is not None:
+            return func(*args, **kwargs)  # nothing is done; what a compiler traces is not, either
         if name in PYTHON_OPERATORS:
             with self:
                 return PYTHON_OPERATORS[name](*args, **kwargs)

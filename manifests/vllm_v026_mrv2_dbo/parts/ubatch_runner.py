@@ -1,8 +1,9 @@
 """What the ubatch runner does beyond the native one: stages of the host's making, and an end that leaves nothing behind."""
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +13,8 @@ from afd_backports.vllm_v026_mrv2_dbo.graph_manager import TwinGraphs, UBatchMod
 from afd_backports.vllm_v026_mrv2_dbo.host import AFDHost, PlainHost, Stage
 from afd_backports.vllm_v026_mrv2_dbo.runner import UBatchHost
 from afd_backports.vllm_v026_mrv2_dbo.ubatching import StageRun
+from torch import nn
+from vllm.compilation.wrapper import TorchCompileWithNoGuardsWrapper
 from vllm.config import VllmConfig
 from vllm.config.compilation import CUDAGraphMode
 from vllm.forward_context import ForwardContext
@@ -44,6 +47,7 @@ class StageSupport:
     ubatch_query_start_loc: list[torch.Tensor]
     left_behind: Sequence[threading.Thread] = ()
     _pending_finish: Callable[[], Any] | None = None
+    _compiled_forwards: Sequence[FunctionType] | None = None
 
     def set_host(self, host: AFDHost) -> None:
         """Take the plugin's objects, and give each ubatch a metadata builder of its own.
@@ -127,6 +131,24 @@ class StageSupport:
                 "another rank has left: shut this runner down"
             )
         return StageRun(NUM_UBATCHES)
+
+    @contextmanager
+    def code_kept(self, model: Callable[..., Any]) -> Iterator[None]:
+        """Give the classes of a compiled model their code back when both stages have run.
+
+        While a compiled module is called, vLLM lets the `forward` of its class have the compiled code, and then what it had before.
+        Of two calls that overlap, the second one finds compiled code, and leaves it for good: no other instance can be compiled.
+        """
+        if self._compiled_forwards is None:
+            modules = model.modules() if isinstance(model, nn.Module) else ()
+            classes = {type(module) for module in modules if isinstance(module, TorchCompileWithNoGuardsWrapper)}
+            self._compiled_forwards = [one.forward for one in classes if isinstance(one.forward, FunctionType)]
+        before = [forward.__code__ for forward in self._compiled_forwards]
+        try:
+            yield
+        finally:
+            for forward, code in zip(self._compiled_forwards or (), before, strict=True):
+                forward.__code__ = code
 
     def end_run(self, threads: list[threading.Thread], stack: ExitStack) -> None:
         """End the threads of a run, wherever they wait, and what was held for them.

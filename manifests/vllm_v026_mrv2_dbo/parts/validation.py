@@ -174,6 +174,12 @@ RULES = (
         lambda s: s.graph_mode in (CUDAGraphMode.NONE, CUDAGraphMode.FULL_DECODE_ONLY),
         "FULL_DECODE_ONLY, or NONE (enforce_eager)",
     ),
+    _only(
+        "cudagraph_copy_inputs",
+        lambda s: s.config.compilation_config.cudagraph_copy_inputs,
+        False,
+        " (both stages would be copied to one place)",
+    ),
     Rule(
         "use_mla",
         lambda s: s.config.model_config.use_mla,
