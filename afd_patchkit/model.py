@@ -279,6 +279,9 @@ class MemberChange(Model):
     after: MemberName | None = Field(default=None, description="with `add`: the member that it goes after")
 
 
+Accessor = Literal["getter", "setter", "deleter"]
+
+
 class Delta(Model):
     """One named change: exactly one operation and what that operation takes."""
 
@@ -310,6 +313,10 @@ class Delta(Model):
     after: PatternCode | None = Field(default=None, description="with `insert`: the statement that precedes")
     at: Literal["start", "end"] | None = Field(
         default=None, description="with `insert`: start (after the docstring) or end of the body"
+    )
+    accessor: Accessor | None = Field(
+        default=None,
+        description="which accessor of a property `at: start`, `parameter`, `returns` or `decorator` means",
     )
     parts: dict[Annotated[str, Holds("python name", "the part")], AnyPatternCode] = Field(
         default_factory=dict, description="with `replace`: pieces of the replaced text, for use as `__name__` in `with`"
@@ -377,6 +384,9 @@ class Entry(Model):
     pin: Prose | None = Field(default=None, description="the manifest's pin by default")
     branch: Union[int, Prose, None] = Field(
         default=None, description="which definition, when there are several: its number or a text of its condition"
+    )
+    accessor: Accessor | None = Field(
+        default=None, description="which accessor of a property, when there are several: the deltas' or the delegate's"
     )
     reason: Prose = Field(description="why the copy is needed")
     functionality: Prose | None = Field(default=None, description="what the patch does")

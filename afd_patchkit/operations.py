@@ -77,12 +77,13 @@ class Operation:
 _SEARCH = ("within", "next_to", "nth", "count")
 _CLASHES = (("nth", "count"),)
 _CHANGE = Alternative(may=("comments",), with_if="replace")
+_HEADER = Alternative(may=("comments", "accessor"), with_if="replace")
 
 OPERATIONS: Mapping[str, Operation] = {
     "insert": Operation(
         Alternative(
             one_of=("before", "after", "at"),
-            may=_SEARCH,
+            may=(*_SEARCH, "accessor"),
             clashes=(*_CLASHES, ("at", "next_to"), ("at", "nth"), ("at", "count")),
         ),
         anchors=("before", "after"),
@@ -123,9 +124,9 @@ OPERATIONS: Mapping[str, Operation] = {
         keeps=True,
         repeats="with",
     ),
-    "parameter": Operation(_CHANGE, new="parameter", header=True),
-    "returns": Operation(Alternative(), header=True),
-    "decorator": Operation(_CHANGE, new="expression", header=True, repeats="with"),
+    "parameter": Operation(_HEADER, new="parameter", header=True),
+    "returns": Operation(Alternative(may=("accessor",)), header=True),
+    "decorator": Operation(_HEADER, new="expression", header=True, repeats="with"),
     "member": Operation(_CHANGE, new="member", keeps=True, repeats="with"),
     "field": Operation(_CHANGE, new="member", keeps=True, repeats="with"),
     "rebind": Operation(Alternative(), header=True, edits=False),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from afd_patchkit.assemble.delegate import Own
-from afd_patchkit.assemble.entry import GeneratedEntry
+from afd_patchkit.assemble.entry import GeneratedEntry, Own
 from afd_patchkit.assemble.imports import Part
 from afd_patchkit.assemble.proof.claims import Claim, ClaimedChange, Disagreement, Kept, OwnedClaim, Put, Renamed
 from afd_patchkit.delta.buffer import Buffer

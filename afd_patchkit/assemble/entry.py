@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from afd_patchkit.assemble.comments import entry_header
-from afd_patchkit.assemble.delegate import Own
 from afd_patchkit.assemble.unreachable import unreachable
 from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
@@ -19,7 +18,7 @@ from afd_patchkit.findings.finding import Finding
 from afd_patchkit.model import Code, Entry, Probe
 from afd_patchkit.names.model import NameContext, NamePlan
 from afd_patchkit.names.resolve import resolve_names
-from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.locate import Symbol, find_symbol, which_accessor
 from afd_patchkit.source.signature import compare, signature
 from afd_patchkit.source.text import SourceFile, Span, Text
 from afd_patchkit.upstream.base import Upstream
@@ -40,6 +39,7 @@ class Setting:
         read: gives other pins' files for `take:`.
         pin_text: how the source pin is named in comments.
         removal: the conditions that count for this entry.
+        package: the import package of all generated modules.
     """
 
     entry: str
@@ -52,6 +52,15 @@ class Setting:
     pins: Mapping[str, str] = field(default_factory=dict)
     read: Reader | None = None
     removal: tuple[Probe, ...] = ()
+    package: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Upstream bytes that a delegate has text of its own for; the text stands at upstream's indentation."""
+
+    span: Span
+    text: str
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,29 @@ class NameChange:
 def spans_of(changes: Sequence[NameChange]) -> tuple[Span, ...]:
     """Upstream bytes that were changed."""
     return tuple(span for change in changes for span in change.spans)
+
+
+def symbol_of(entry: Entry, file: SourceFile, qualname: str) -> Symbol:
+    """The definition that an entry is about, of a property with the accessor that it names.
+
+    Args:
+        entry: the entry.
+        file: the upstream file.
+        qualname: its name there.
+
+    Raises:
+        DeltaError: there is none (PK205), several (PK206), or a delegate does not say which accessor it stands before (PK226).
+    """
+    symbol = find_symbol(file, qualname, branch=entry.branch)
+    known = symbol.accessors
+    if entry.accessor is not None and entry.accessor not in (known or ("getter",)):
+        raise DeltaError(which_accessor(symbol, f"has no {entry.accessor}").at(manifest=entry.where))
+    if entry.kind == "delegate" and len(known) > 1:
+        if entry.accessor is None:
+            raise DeltaError(which_accessor(symbol, "has several accessors").at(manifest=entry.where))
+        chosen = known[entry.accessor]
+        return replace(symbol, nodes=(chosen,), beside=tuple(n for n in symbol.nodes if n is not chosen))
+    return replace(symbol, accessor=entry.accessor) if known and entry.accessor is not None else symbol
 
 
 def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstream, setting: Setting) -> GeneratedEntry:
@@ -286,7 +318,9 @@ def signature_note(symbol: Symbol, body: Buffer, rebindings: Mapping[str, str]) 
         return None
     text = body.text
     plain = Text(text.encode())
-    node = ast.parse(text).body[-1]
+    statements = ast.parse(text).body
+    # what is added stands below, so that the statements of a group keep their numbers
+    node = statements[symbol.nodes.index(symbol.node)]
     assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     differences = compare(signature(symbol.node, symbol.file), signature(node, plain), old_names=rebindings)
     if not differences:

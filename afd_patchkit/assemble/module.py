@@ -21,7 +21,9 @@ from afd_patchkit.assemble.entry import (
     put_in_place,
     rename,
     resolve,
+    rewritten,
     signature_note,
+    symbol_of,
 )
 from afd_patchkit.assemble.gate import prove_module
 from afd_patchkit.assemble.imports import Part, manifest_imports, read_part
@@ -36,9 +38,11 @@ from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitErro
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
+from afd_patchkit.names.meaning import module_alias
 from afd_patchkit.names.model import ImportNeed, NamePlan
 from afd_patchkit.references.texts import OwnText
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
+from afd_patchkit.source.text import Text
 
 
 @dataclass(frozen=True)
@@ -291,7 +295,7 @@ class ModuleMaker:
         assert entry.symbol is not None
         source, target = self.workspace.upstream(pin), self.workspace.target_of(pin)
         module, qualname = parse_reference(entry.symbol.text, entry.symbol.position)
-        symbol = find_symbol(source.read(module), qualname, branch=entry.branch)
+        symbol = symbol_of(entry, source.read(module), qualname)
         setting = Setting(
             entry=ref,
             module=self.dotted,
@@ -303,6 +307,7 @@ class ModuleMaker:
             pins={name: self.workspace.describe(name) for name in self.workspace.pins.pins},
             read=self.workspace.read,
             removal=self.conditions(entry),
+            package=self.package,
         )
         if entry.kind == "delegate":
             return self._delegate(entry, symbol, setting, group, pin)
@@ -311,41 +316,47 @@ class ModuleMaker:
     def _delegate(
         self, entry: Entry, symbol: Symbol, setting: Setting, group: ClassGroup | None, pin: str
     ) -> GeneratedEntry:
-        body, applied, needs, own = delegate_text(
-            entry, symbol, group.name if group else None, setting.entry, self.marker
-        )
+        target = self.workspace.target_of(pin)
+        module = symbol.file.module
+        home = ImportNeed(module, alias=module_alias(module, target))
+        made = delegate_text(entry, symbol, group.name if group else None, setting, home)
         name = entry.name or symbol.name
+        body = made.buffer
         renamed: list[NameChange] = []
         if name != symbol.name:
             body, renamed = rename(body, symbol.name, name, symbol.file)
-        source = self.workspace.upstream(pin)
-        provided = {**setting.provided, **{need.bound: need.statement() for need in needs}}
-        inner = Setting(**{**setting.__dict__, "provided": provided})
-        plan = resolve(entry, symbol, body, applied.rebind, source, self.workspace.target_of(pin), inner, name)
-        plan = NamePlan(**{**plan.__dict__, "imports": (*plan.imports, *needs)})
+        provided = {**setting.provided, **dict.fromkeys(made.bound, "how the original is reached")}
+        inner = replace(setting, provided=provided)
+        plan = resolve(entry, symbol, body, made.applied.rebind, self.workspace.upstream(pin), target, inner, name)
+        plan = replace(plan, imports=(*plan.imports, *made.imports), statements=(*plan.statements, *made.statements))
+        before = Text(body.text.encode())
         body, changes = edit_names(body, plan, symbol.file)
         note = signature_note(symbol, body, plan.rebindings)
+        if made.after:
+            body += Buffer.emitted(made.after, (), "owned")
         body = put_in_place(body, "    " if group else "", symbol)
         header = entry_header(
             entry,
             source=f"{symbol.file.path}, {symbol.qualname}; {setting.pin_text}",
             signature=note,
             rebindings=plan.rebindings,
+            rewritten=rewritten(plan, before),
             renamed=(symbol.name, name) if name != symbol.name else None,
             removal=setting.removal,
         )
-        findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in plan.findings)
+        found = (*made.findings, *plan.findings)
+        findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in found)
         return GeneratedEntry(
             entry,
             setting.entry,
             name,
             symbol,
-            applied,
+            made.applied,
             plan,
             tuple(header),
             body,
             (*renamed, *changes),
-            own,
+            made.own,
             note,
             findings,
         )

@@ -11,6 +11,7 @@ from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import Edit, Nesting, check_overlaps, render
 from afd_patchkit.delta.fences import Fence, draw
+from afd_patchkit.delta.forwarded import written
 from afd_patchkit.delta.frozen import frozen_findings
 from afd_patchkit.delta.operations import apply_delta
 from afd_patchkit.delta.take import Reader, Taken, taker
@@ -74,6 +75,7 @@ def apply_deltas(
         DeltaError: with every finding of every delta.
     """
     taken: Taken = {}
+    deltas = written(symbol, deltas, entry)
     builder = Builder(symbol, entry, taker(entry, read, taken, marker))
     problems: list[Finding] = []
     for delta in deltas:

@@ -12,10 +12,10 @@ from afd_patchkit.delta.edits import STATEMENT, Edit, Keep, Piece
 from afd_patchkit.delta.place import Place, Suite, width
 from afd_patchkit.delta.template import UPSTREAM, expression_pieces, new_tree, text_of
 from afd_patchkit.findings.errors import DeltaError
-from afd_patchkit.findings.finding import finding
+from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Code, Delta, Pattern, Range, Take
 from afd_patchkit.patterns.select import Match, Window, compile_pattern, find_ranges, select
-from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.locate import Node, Symbol, which_accessor
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import tokens_in
 
@@ -52,7 +52,7 @@ class Builder:
         parents: ids of the wrapping edits whose nested deltas are being built, outermost first.
         windows: where the patterns of nested deltas are searched; None for the whole symbol.
         clauses: `else` and `finally` that deltas add, by the statement's offset, and the delta's name.
-        parameters: what deltas do to the symbol's parameter list, for `finish`.
+        parameters: what deltas do to the parameter list of each of the symbol's functions, by its place, for `finish`.
     """
 
     symbol: Symbol
@@ -64,7 +64,7 @@ class Builder:
     rebound: dict[str, str] = field(default_factory=dict)
     parents: list[int] = field(default_factory=list)
     windows: Sequence[Window] | None = None
-    parameters: Parameters | None = None
+    parameters: dict[int, Parameters] = field(default_factory=dict)
     clauses: dict[tuple[int, str], str] = field(default_factory=dict)
     _broken: set[int] = field(default_factory=set)
     _inline: dict[int, list[int]] = field(default_factory=dict)
@@ -84,6 +84,23 @@ class Builder:
     def place(self) -> Place:
         """Statement arithmetic on that file, kept inside the symbol."""
         return Place(self.symbol.file, self.symbol.line_ranges)
+
+    def definition(self, delta: Delta) -> Node:
+        """The statement of the symbol that a delta means: its implementation, of a property the accessor that is named.
+
+        Raises:
+            DeltaError: the property has several, and nobody says which (PK226).
+        """
+        known = self.symbol.accessors
+        named = delta.accessor or self.symbol.accessor
+        if named is not None and named not in (known or ("getter",)):
+            raise DeltaError(self._accessors(f"has no {named}", delta))
+        if named is None and len(known) > 1:
+            raise DeltaError(self._accessors(f"has {len(known)} accessors", delta))
+        return known[named] if named is not None and known else self.symbol.node
+
+    def _accessors(self, why: str, delta: Delta) -> Finding:
+        return which_accessor(self.symbol, why).at(entry=self.entry, delta=delta.name, manifest=delta.where)
 
     def add(
         self,

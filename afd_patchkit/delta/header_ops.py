@@ -14,7 +14,7 @@ from afd_patchkit.source.tokens import significant, tokens_in
 
 
 def _function(builder: Builder, delta: Delta) -> FunctionNode:
-    node = builder.symbol.node
+    node = builder.definition(delta)
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         raise builder.fail(
             "PK215", f"{builder.symbol.reference} is not a function", delta, help="It works on functions only."
@@ -30,9 +30,10 @@ def parameter(builder: Builder, delta: Delta) -> None:
     change = delta.parameter
     assert change is not None
     node = _function(builder, delta)
-    if builder.parameters is None:
-        builder.parameters = Parameters(*parameter_list(builder.file, node))
-    items, names = builder.parameters.items, builder.parameters.names
+    if node.lineno not in builder.parameters:
+        builder.parameters[node.lineno] = Parameters(*parameter_list(builder.file, node))
+    known = builder.parameters[node.lineno]
+    items, names = known.items, known.names
     touched = Span(items.open, items.close)
     for name in (change.replace, change.remove, change.before, change.after):
         if name is not None and name not in names:
@@ -47,19 +48,21 @@ def parameter(builder: Builder, delta: Delta) -> None:
     if change.remove is not None:
         index = names.index(change.remove)
         builder.drop(delta, items, {index}, touched)
-        builder.parameters.removed[index] = delta
+        known.removed[index] = delta
     elif change.replace is not None:
         assert isinstance(delta.with_, Code)
         builder.add(delta, items.items[names.index(change.replace)], [delta.with_.text.strip()], touched=touched)
     else:
-        _add(builder, delta, change, builder.parameters, touched)
+        _add(builder, delta, change, known, touched)
 
 
 def finish(builder: Builder) -> None:
     """Take out a `*` or `/` that cannot stand any more, once all deltas are known."""
-    found = builder.parameters
-    if found is None:
-        return
+    for found in builder.parameters.values():
+        _finish(builder, found)
+
+
+def _finish(builder: Builder, found: Parameters) -> None:
     names, removed = found.names, found.removed
     touched = Span(found.items.open, found.items.close)
     if "*" in names:
@@ -178,7 +181,7 @@ def _header_colon(builder: Builder, node: FunctionNode, end: int) -> int:
 def decorator(builder: Builder, delta: Delta) -> None:
     """Add the edit of a `decorator:` delta."""
     change = delta.decorator
-    node = builder.symbol.node
+    node = builder.definition(delta)
     assert change is not None
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         raise builder.fail(
@@ -214,16 +217,16 @@ def _decorator_point(
     if after is None:  # outermost
         return builder.place.start(node)
     span = _decorator_span(builder, delta, node, after)
-    following = [s.start for s in (_bytes(builder, d) for d in node.decorator_list) if s.start > span.start]
+    following = [s.start for s in (_bytes(builder, d, node) for d in node.decorator_list) if s.start > span.start]
     return min([*following, builder.file.node_span(node).start])
 
 
-def _bytes(builder: Builder, found: ast.expr) -> Span:
+def _bytes(builder: Builder, found: ast.expr, node: DefinitionNode) -> Span:
     """From a decorator's `@` to the end of its line, the closing brackets of redundant parentheses included."""
     span = builder.file.node_span(found)
     start = builder.file.data.rindex(b"@", 0, span.start)
     end = span.end
-    for token in tokens_in(builder.file, Span(span.end, builder.file.node_span(builder.symbol.node).start)):
+    for token in tokens_in(builder.file, Span(span.end, builder.file.node_span(node).start)):
         if token.text == ")":
             end = token.span.end
         elif token.kind not in ("nl", "newline", "comment"):
@@ -245,4 +248,4 @@ def _decorator_span(builder: Builder, delta: Delta, node: DefinitionNode, code: 
             delta,
             help=f"It has: {there or 'none'}.",
         )
-    return _bytes(builder, found[0])
+    return _bytes(builder, found[0], node)

@@ -107,7 +107,7 @@ def _block(builder: Builder, delta: Delta) -> tuple[ast.AST, Sequence[ast.stmt]]
                 delta,
                 help="Say which block: give `within`, or use `before`/`after`.",
             )
-        node = builder.symbol.node
+        node = builder.definition(delta)
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             raise builder.fail(
                 "PK215", f"{builder.symbol.reference} has no body", delta, help="`at` needs a function or class."

@@ -81,14 +81,18 @@ RULES: Mapping[type[model.Model], Rule] = {
         "PK013",
         {
             "copy": Alternative(
-                needs=("symbol",), may=("branch", "late", "deltas"), help="Name the upstream symbol that is copied."
+                needs=("symbol",),
+                may=("branch", "accessor", "late", "deltas"),
+                help="Name the upstream symbol that is copied.",
             ),
             "backport": Alternative(
-                needs=("symbol",), may=("branch", "late", "deltas"), help="Name the donor's symbol that is copied."
+                needs=("symbol",),
+                may=("branch", "accessor", "late", "deltas"),
+                help="Name the donor's symbol that is copied.",
             ),
             "delegate": Alternative(
                 needs=("symbol", "body", "via"),
-                may=("branch", "late", "deltas"),
+                may=("branch", "accessor", "late", "deltas"),
                 help="A delegate has upstream's signature (`symbol`), a `body` of its own, and says with `via: super` or "
                 "`via: original` how the body reaches upstream's function.",
             ),

@@ -339,13 +339,14 @@ class _Resolution:
             ] = None
 
     def _private_names(self) -> None:
-        if b"__" not in self.text.data or not mangled_differently(self.context) or not self.copied:
+        if b"__" not in self.text.data or not mangled_differently(self.context):
             return
         symbol = self.context.symbol
         private = symbol.classes[-1].name if symbol.classes else None
         top = {id(node) for node in self.nodes}
+        ours = set() if self.copied else _bodies(self.nodes)
         for item in private_identifiers(self.nodes, self.text):
-            if id(item.node) in self.edited:
+            if id(item.node) in self.edited | ours:
                 continue
             if id(item.node) in top and (
                 self.context.placement == "module" or self.context.generated_name != symbol.name
@@ -437,6 +438,17 @@ class _Resolution:
         for use in analysis.free():
             if use.evaluated and use.kind != "global" and use.name not in known | unknown and not _is_known(use.name):
                 self._report("PK316", f"after the changes nothing binds `{use.name}`", use)
+
+
+def _bodies(nodes: Sequence[ast.stmt]) -> set[int]:
+    """The nodes in the bodies of functions, those aside that name a parameter."""
+    found: set[int] = set()
+    for function in nodes:
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+            inner = [n for statement in function.body for n in ast.walk(statement)]
+            found |= {id(n) for n in inner if not (isinstance(n, ast.Name) and n.id in names)}
+    return found
 
 
 _HOW = {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from afd_patchkit.references.classes import Field
 from afd_patchkit.references.things import Function
 from afd_patchkit.source.decorators import changing
+from afd_patchkit.source.forward import mangled
 
 
 @dataclass(frozen=True)
@@ -73,15 +74,18 @@ def parameters(of: Function | Sequence[Field]) -> tuple[CallParameter, ...] | No
 
 def listed(of: Function) -> tuple[CallParameter, ...]:
     """What the `def` statement lists, a bound first parameter aside."""
-    a = of.node.args
-    positional = [(p.arg, "position") for p in a.posonlyargs] + [(p.arg, "any") for p in a.args]
+    a, private = of.node.args, of.owner.name if of.owner is not None else None
+    positional = [(p.arg, "position") for p in a.posonlyargs] + [(mangled(p.arg, private), "any") for p in a.args]
     optional = len(positional) - len(a.defaults)
     found = [CallParameter(name, kind, i < optional) for i, (name, kind) in enumerate(positional)]
     if of.bound and found:
         found = found[1:]
     if a.vararg:
         found.append(CallParameter(a.vararg.arg, "*", False))
-    found += [CallParameter(p.arg, "keyword", d is None) for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
+    found += [
+        CallParameter(mangled(p.arg, private), "keyword", d is None)
+        for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)
+    ]
     if a.kwarg:
         found.append(CallParameter(a.kwarg.arg, "**", False))
     return tuple(found)

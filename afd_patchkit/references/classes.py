@@ -339,7 +339,7 @@ class Classes:
         sites = [s for s in facts.sites.get(name, ()) if s.guard != "type_checking"]
         if not sites:
             given = facts.attributes.get(name)
-            if given is None or not (instance or any(method is None for _, method in given)):
+            if given is None or not (instance or any(method is None or _has_class(method) for _, method in given)):
                 return None
             return self._value(cls, name, given, view if given and given[0][1] is None and view.record else None)
         functions = [s.node for s in sites if isinstance(s.node, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -444,6 +444,11 @@ class Classes:
                     both = {"__init__", "__new__"} <= sites.keys()
                     return None if both else own
         return None if view.outside or view.open else []
+
+
+def _has_class(method: FunctionNode) -> bool:
+    """Whether the first parameter of a method is the class."""
+    return method.name in {"__init_subclass__", "__class_getitem__"} or how_decorated(method) == "class"
 
 
 def how_decorated(node: FunctionNode) -> How:

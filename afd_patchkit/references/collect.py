@@ -190,8 +190,11 @@ class _Collector:
 
     def _call(self, node: ast.Call, env: Env) -> None:
         func = node.func
+        bound = self.inference.bound(func, env)
         if isinstance(func, (ast.Name, ast.Attribute)):
             self._chain(func, env, "call", node)
+        elif isinstance(bound, Function) and self._judged(node, node):
+            self._add(bound.reference, "call", bound, func, node)
         else:
             self._push([func], env)
         self._push([*node.args, *(k.value for k in node.keywords)], env)
@@ -252,6 +255,9 @@ class _Collector:
         site = binding.sites[-1]
         typing = binding.guard == "type_checking"
         thing = self.trees.name(self.file.module, name, typing=typing)
+        original = self.inference.kept(thing, Env(self.file.module, None, {}))
+        if original is not thing:
+            return original.reference if isinstance(original, Function) else None, original
         if site.kind == "from" and site.module is not None and site.attribute is not None:
             return _key_in_module(site.module, site.attribute), thing
         if site.kind == "import" and site.module is not None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from afd_patchkit.names.analysis import mangle
+from afd_patchkit.names.model import CAPTURE
 from afd_patchkit.references.classes import Classes, how_decorated
 from afd_patchkit.references.things import (
     UNKNOWN,
@@ -112,7 +114,20 @@ class Inference:
     def name(self, name: str, env: Env) -> Thing:
         """What a name means."""
         local = env.find(name)
-        return local if local is not None else self.classes.at_top(env.module, name)
+        return local if local is not None else self.kept(self.classes.at_top(env.module, name), env)
+
+    def kept(self, thing: Thing, env: Env) -> Thing:
+        """Of a global that keeps a delegate's original, the original; all else as it is."""
+        if not isinstance(thing, Value) or len(thing.values) != 1 or not self.trees.is_ours(thing.module):
+            return thing
+        call = thing.values[0][0]
+        if not isinstance(call, ast.Call) or dotted(call.func) != CAPTURE or len(call.args) != 3:
+            return thing
+        name = call.args[1]
+        if not isinstance(name, ast.Constant):
+            return thing
+        found = self.attribute(self.of(call.args[0], Env(thing.module, None, {})), str(name.value))
+        return replace(found, bound=False) if isinstance(found, Function) else found
 
     def value(self, thing: Thing) -> Thing:
         """What an attribute holds: of a property its result, of a field what its annotation says."""
@@ -163,6 +178,15 @@ class Inference:
         return UNKNOWN
 
     # ---- calls ----------------------------------------------------------------------------------------------
+
+    def bound(self, node: ast.expr, env: Env) -> Thing:
+        """What `function.__get__(...)` gives; unknown for all else."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "__get__":
+            return UNKNOWN
+        thing = self.of(node.func.value, env)
+        if not isinstance(thing, Function) or thing.how == "property":
+            return UNKNOWN
+        return replace(thing, bound=thing.how != "static")
 
     def _call(self, node: ast.Call, env: Env) -> Thing:
         if isinstance(node.func, ast.Name) and env.find(node.func.id) is None:

@@ -17,7 +17,9 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 DefinitionNode = FunctionNode | ast.ClassDef
 Node = DefinitionNode | ast.Assign | ast.AnnAssign
 
-_ACCESSORS = ("setter", "getter", "deleter", "register")
+ACCESSORS = ("getter", "setter", "deleter")
+"""Of a property, in the order of their importance."""
+_JOINING = (*ACCESSORS, "register")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,8 @@ class Symbol:
         nodes: its statements, in order.
         classes: the enclosing classes, outermost first.
         conditions: texts of the enclosing `if`/`try` headers at the level of definition, outermost first.
+        accessor: the accessor of a property that the entry is about; `node` is that one then.
+        beside: nodes of the group that were left out, since an entry is about one accessor only.
     """
 
     file: SourceFile
@@ -41,6 +45,8 @@ class Symbol:
     classes: tuple[ast.ClassDef, ...] = ()
     conditions: tuple[str, ...] = ()
     in_function: bool = False
+    accessor: str | None = None
+    beside: tuple[Node, ...] = ()
 
     @property
     def name(self) -> str:
@@ -49,8 +55,15 @@ class Symbol:
 
     @property
     def node(self) -> Node:
-        """The implementing statement: the last one of a group."""
-        return self.nodes[-1]
+        """The implementing statement: the last one of a group, of a property the accessor that is meant."""
+        return self.accessors[self.accessor] if self.accessor is not None else self.nodes[-1]
+
+    @cached_property
+    def accessors(self) -> dict[str, Node]:
+        """The accessors of a property by their names, in order; empty for anything else."""
+        if not any(_is_accessor(node, self.name) for node in self.nodes):
+            return {}
+        return {accessor_name(node): node for node in self.nodes}
 
     @property
     def reference(self) -> str:
@@ -89,6 +102,13 @@ class Symbol:
     def position(self) -> Position:
         """Where the symbol starts, for findings."""
         return Position(self.file.path, self.line_ranges[0][0], 1)
+
+
+def accessor_name(node: Node) -> str:
+    """`getter`, `setter` or `deleter`."""
+    decorators: Sequence[ast.expr] = getattr(node, "decorator_list", ())
+    words = [dotted(d).rpartition(".")[2] for d in decorators]
+    return next((word for word in words if word in _JOINING), "getter")
 
 
 def first_line(node: ast.stmt) -> int:
@@ -234,7 +254,7 @@ def is_overload(node: ast.AST) -> bool:
 
 def _is_accessor(node: Node, name: str) -> bool:
     return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
-        dotted(d.func if isinstance(d, ast.Call) else d) in {f"{name}.{a}" for a in _ACCESSORS}
+        dotted(d.func if isinstance(d, ast.Call) else d) in {f"{name}.{a}" for a in _JOINING}
         for d in node.decorator_list
     )
 
@@ -286,6 +306,18 @@ def _missing(file: SourceFile, qualname: str) -> Finding:
         upstream=Position(file.path),
         details=tuple(f"near: {file.module}:{n}" for n in near),
         help="Correct the entry's `symbol`." if near else "Check the module and the pin's version.",
+    )
+
+
+def which_accessor(symbol: Symbol, why: str) -> Finding:
+    """The finding that lists the accessors of a property (PK226)."""
+    found = symbol.accessors or {"getter": symbol.node}
+    return finding(
+        "PK226",
+        f"{symbol.reference} {why}",
+        upstream=symbol.position,
+        details=tuple(f"{name}: {symbol.file.path}:{first_line(node)}" for name, node in found.items()),
+        help=f"Say which one is meant: `accessor: {next(iter(found))}`.",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from afd_patchkit.assemble.record import symbol_record
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Entry
+from afd_patchkit.source.forward import forwarding
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.signature import Difference, compare, signature
 
@@ -56,7 +57,8 @@ def signature_findings(
     others = [d for d in found if d not in decorators]
     loud = [d for d in others if d.change not in _QUIET]
     if entry.kind == "delegate":
-        loud = [d for d in loud if d.change not in _QUIET] if _only_forwards(entry, new) else others
+        named = _named(entry, new)
+        loud = others if named is None else [d for d in others if d.change not in _QUIET or d.name in named]
         loud += [d for d in others if d not in loud and "added required" in d.message]
     if loud:
         yield say(
@@ -79,30 +81,19 @@ def signature_findings(
         yield say("PK653", f"new attributes read from parameters: {', '.join(more)}")
 
 
-def _only_forwards(entry: Entry, symbol: Symbol) -> bool:
-    """Whether a delegate's body gives all parameters on by name, and names none itself."""
-    if entry.body is None or not isinstance(symbol.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return False
+def _named(entry: Entry, symbol: Symbol) -> frozenset[str] | None:
+    """The parameters that a delegate's body names, where it gives on all parameters in every call of the original; else None."""
+    node = symbol.node
+    if entry.body is None or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
     tree = ast.parse(textwrap.dedent(entry.body.text))
-    calls = [
-        n
-        for n in ast.walk(tree)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "__original__"
-    ]
-    whole = [
-        c for c in calls if len(c.args) == 1 and isinstance(c.args[0], ast.Constant) and c.args[0].value is Ellipsis
-    ]
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    originals = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "__original__"]
+    if not originals or not all(forwarding(c, dots=True) for c in originals):
+        return None
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    bound = symbol.classes and symbol.node.args.args
-    own = {
-        a.arg
-        for a in (
-            *symbol.node.args.posonlyargs,
-            *symbol.node.args.args[1 if bound else 0 :],
-            *symbol.node.args.kwonlyargs,
-        )
-    }
-    return bool(calls) and len(calls) == len(whole) and not names & own
+    names |= {k.arg for c in calls if forwarding(c, dots=True) for k in c.keywords if k.arg is not None}
+    return frozenset(names)
 
 
 _DECORATORS = (

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from afd_patchkit.assemble.entry import symbol_of
 from afd_patchkit.assemble.module import Attempt, Retired
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import PatchkitError, UpstreamError
@@ -22,7 +23,7 @@ from afd_patchkit.run.compare import stale_inputs
 from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.run.modules import maker_of, prefetch
 from afd_patchkit.run.pins import Opener, overridden
-from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
+from afd_patchkit.source.locate import Symbol, parse_reference
 from afd_patchkit.upgrade.classify import Subject, classify, missing, moved, takes
 from afd_patchkit.upgrade.dropped import Sides, doubts
 from afd_patchkit.upgrade.leanings import Leanings, changed_contracts, leanings, new_problems
@@ -300,7 +301,7 @@ class Upgrader:
         assert own is not None
         module, qualname = parse_reference(entry.symbol.text, entry.symbol.position)
         try:
-            symbol = find_symbol(here.workspace.upstream(own).read(module), qualname, branch=entry.branch)
+            symbol = symbol_of(entry, here.workspace.upstream(own).read(module), qualname)
         except PatchkitError as error:
             if error.findings[0].group == "gone":
                 return self._gone(subject, manifest, error, here, release)

@@ -187,6 +187,45 @@ def test_h2_a_delegate_that_forwards_everything(world: World, new: str, status: 
     assert entry.status == status, entry.reasons
 
 
+@pytest.mark.parametrize(
+    ("body", "new", "status"),
+    [
+        ("return n, __original__(...)", "def reserve(n, strict=False, more=None):", "clean"),
+        ("return __original__(__parameters__, strict=True)", "def reserve(n, strict=False, more=None):", "clean"),
+        ("return n, __original__(...)", "def reserve(n: int, strict=False):", "review"),
+        ("return n, __original__(...)", "def reserve(n, strict: bool = False):", "clean"),
+        ("return __original__(__parameters__, strict=True)", "def reserve(n, strict: bool = False):", "review"),
+        ("return __original__(n)", "def reserve(n, strict=False, more=None):", "review"),
+    ],
+)
+def test_h2_what_a_delegate_names_is_looked_at(world: World, body: str, new: str, status: str) -> None:
+    manifest(world, DELEGATE.replace("return __original__(...)", body))
+    entry = upgraded(world, ("def reserve(n, strict=False):", new))["reserve"]
+    assert entry.status == status, entry.reasons
+
+
+CALLER = """\
+  - symbol: acme.engine:reserve
+    kind: delegate
+    via: original
+    reason: a test
+    body: |
+      convert_all(__parameters__)
+      return __original__(...)
+  - symbol: acme.engine:reserve
+    name: convert_all
+    share: true
+    reason: a test
+"""
+
+
+def test_an_added_parameter_is_handed_on_to_another_entry(world: World) -> None:
+    manifest(world, CALLER.replace("reason: a test\n    body", "reason: a test\n    share: true\n    body"))
+    entries = upgraded(world, ("def reserve(n, strict=False):", "def reserve(n, strict=False, more=None):"))
+    assert {name: e.status for name, e in entries.items()} == {"reserve": "clean", "convert_all": "clean"}
+    assert "convert_all(n=n, strict=strict, more=more)" in (entries["reserve"].ours_new or "")
+
+
 CONDITION = """\
   - symbol: acme.engine:reserve
     reason: a test
