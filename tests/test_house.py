@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from afd_patchkit.operations import OPERATIONS
 from afd_patchkit.version import __version__
 from tools import environments
 
@@ -161,6 +162,16 @@ match first.code:
 found = [f for f in findings if f.code not in KNOWN]
 """
     assert decides_by_code(source) == [4, 5, 6, 7, 8, 9, 11, 12]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_an_operation_is_documented_and_has_examples(root, operation):
+    row = rf"^\| (?:`[^`]*`, )*`{operation}[:`]"
+    assert re.search(row, text(root, "docs/manifests.md"), re.MULTILINE), "docs/manifests.md has no row for it"
+    tables = [
+        path.read_text(encoding="utf-8") for path in (root / "tests/delta").rglob("*") if path.suffix in (".txt", ".py")
+    ]
+    assert any(re.search(rf"\b{operation}: ", table) for table in tables), "no table of tests/delta has an example"
 
 
 def _functions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:

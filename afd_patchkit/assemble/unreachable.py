@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.edits import Edit
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.source.syntax import blocks
+from afd_patchkit.source.syntax import TRY, blocks
 from afd_patchkit.source.text import Text, parse_quietly
 
 
@@ -74,7 +74,7 @@ def ends(node: ast.stmt) -> bool:
         last = node.cases[-1]
         default = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
         return default and all(_ends(case.body) for case in node.cases)
-    if isinstance(node, ast.Try):
+    if isinstance(node, TRY):
         whole = _ends(node.body) or _ends(node.orelse)
         return _ends(node.finalbody) or (whole and all(_ends(h.body) for h in node.handlers))
     return False

@@ -12,7 +12,7 @@ from afd_patchkit.delta.edits import Edit
 from afd_patchkit.delta.place import Place
 from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.locate import Symbol
-from afd_patchkit.source.syntax import DEFINITION, FUNCTION, Block, binding, blocks, bound_names
+from afd_patchkit.source.syntax import CLAUSE, DEFINITION, FUNCTION, Block, binding, blocks, bound_names
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import Token, token_digest, tokens_in
 
@@ -331,7 +331,7 @@ def _statement_binders(symbol: Symbol, place: Place, node: ast.stmt) -> Iterator
     if bound:
         yield frozenset(bound), span
     for block in blocks(node):
-        if isinstance(block.owner, (ast.ExceptHandler, ast.match_case)):
+        if isinstance(block.owner, CLAUSE):
             pattern = getattr(block.owner, "pattern", None)
             found = [binding(n) for n in ast.walk(pattern)] if pattern is not None else [binding(block.owner)]
             names = frozenset(name[0] for name in found if name is not None)

@@ -13,7 +13,7 @@ from afd_patchkit.delta.place import Suite, header_line, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.model import Body, ClauseOf, Code, Delta, TakeBody
 from afd_patchkit.patterns.select import Match, Window, compile_pattern, find_all, select, select_clause
-from afd_patchkit.source.syntax import docstring_of
+from afd_patchkit.source.syntax import blocks, docstring_of
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import tokens
 
@@ -66,7 +66,7 @@ def is_inline(pieces: Sequence[Piece]) -> bool:
         body = ast.parse(text).body
     except SyntaxError:
         return False
-    return all(not hasattr(node, "body") and not isinstance(node, ast.Match) for node in body)
+    return not any(next(blocks(node), None) for node in body)
 
 
 # ---- insert ---------------------------------------------------------------------------------------------------------

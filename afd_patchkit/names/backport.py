@@ -299,7 +299,7 @@ def _statements(nodes: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _harmless(node: ast.stmt) -> bool:
     """Statements that may be copied to the head of a module: imports, flags, fallbacks."""
-    return isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.Pass, ast.If, ast.Try)) or (
+    return isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.Pass, ast.If, *TRY)) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )
 

@@ -11,7 +11,7 @@ from afd_patchkit.findings.finding import finding
 from afd_patchkit.patterns.compile import Pattern
 from afd_patchkit.patterns.match import equal, statements
 from afd_patchkit.source.fstrings import correct_positions
-from afd_patchkit.source.syntax import blocks
+from afd_patchkit.source.syntax import CLAUSE, blocks
 from afd_patchkit.source.text import SourceFile, Span
 
 
@@ -118,7 +118,7 @@ def inside(node: ast.AST) -> list[Window]:
     windows = [Window(block.body, 0, len(block.body), block.owner) for block in blocks(node)]
     headers: list[ast.AST] = []
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.ExceptHandler, ast.match_case)):
+        if isinstance(child, CLAUSE):
             headers += [h for h in ast.iter_child_nodes(child) if not isinstance(h, ast.stmt)]
         elif not isinstance(child, ast.stmt):
             headers.append(child)
@@ -202,9 +202,9 @@ def expressions(
                 if isinstance(node, ast.JoinedStr) and joined is None:
                     joined = node
                 for child in ast.iter_child_nodes(node):
-                    if not isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+                    if not isinstance(child, (ast.stmt, *CLAUSE)):
                         stack.append((child, node, joined))
-                    elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
+                    elif isinstance(child, CLAUSE):
                         stack += [
                             (c, child, joined) for c in ast.iter_child_nodes(child) if not isinstance(c, ast.stmt)
                         ]

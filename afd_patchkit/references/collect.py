@@ -26,6 +26,7 @@ from afd_patchkit.references.things import (
     Value,
 )
 from afd_patchkit.source.locate import dotted
+from afd_patchkit.source.syntax import TRY, typing_block
 from afd_patchkit.source.text import SourceFile
 
 _CATCH_ABSENCE = frozenset(
@@ -132,9 +133,9 @@ class _Collector:
             self._push([node.target], env, "set")
             self._push([node.annotation], env, "annotation")
             self._push([node.value], env)
-        elif isinstance(node, ast.If) and dotted(node.test).rpartition(".")[2] == "TYPE_CHECKING":
-            self._push(node.orelse, env)
-        elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
+        elif isinstance(node, ast.If) and (hidden := typing_block(node.test)):
+            self._push(node.orelse if hidden == "body" else node.body, env)
+        elif isinstance(node, TRY):
             self._try(node, env)
         else:
             self._push(ast.iter_child_nodes(node), env)

@@ -17,6 +17,8 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITION = (*FUNCTION, ast.ClassDef)
 TRY: tuple[type[ast.Try], ...] = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else ()))  # type: ignore[attr-defined,unused-ignore]
 """`try` with `except`, and from Python 3.11 on with `except*`."""
+CLAUSE = (ast.ExceptHandler, ast.match_case)
+"""Nodes between a statement and its blocks."""
 TYPE_ALIAS: tuple[type[Any], ...] = (ast.TypeAlias,) if hasattr(ast, "TypeAlias") else ()  # type: ignore[attr-defined,unused-ignore]
 """`type X = ...`, from Python 3.12 on."""
 TYPE_PARAMETERS = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple"})
@@ -49,6 +51,11 @@ def blocks(node: ast.AST) -> Iterator[Block]:
             yield Block(name, found, node)
         else:
             yield from (Block(f"{name} {number}", clause.body, clause) for number, clause in enumerate(found))
+
+
+def own_parts(node: ast.stmt) -> list[ast.AST]:
+    """What stands directly below a statement outside its blocks and clauses: the parts of its head, or of all of it."""
+    return [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, *CLAUSE))]
 
 
 def typing_block(test: ast.expr) -> Literal["body", "orelse"] | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from afd_patchkit.delta.context import path
 from afd_patchkit.findings.finding import Finding
 from afd_patchkit.source.locate import Symbol, dotted
-from afd_patchkit.source.syntax import FUNCTION, binding
+from afd_patchkit.source.syntax import FUNCTION, binding, blocks, own_parts
 from afd_patchkit.source.text import Span
 from afd_patchkit.upgrade.pair import Pair, added_nodes, loop_around
 from afd_patchkit.upgrade.sides import first_text, own_part, statements_of
@@ -129,23 +129,7 @@ def chains(node: ast.AST, *, stored: bool) -> set[str]:
 
 def _own(node: ast.stmt) -> ast.Module:
     """A statement without its blocks, as something to walk."""
-    parts = [c for c in ast.iter_child_nodes(node) if not isinstance(c, (ast.stmt, ast.ExceptHandler, ast.match_case))]
-    if not isinstance(
-        node,
-        (
-            *FUNCTION,
-            ast.ClassDef,
-            ast.If,
-            ast.For,
-            ast.AsyncFor,
-            ast.While,
-            ast.With,
-            ast.AsyncWith,
-            ast.Try,
-            ast.Match,
-        ),
-    ):
-        parts = [node]
+    parts = own_parts(node) if next(blocks(node), None) else [node]
     return ast.Module(parts, [])  # type: ignore[arg-type]
 
 

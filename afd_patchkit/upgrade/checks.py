@@ -14,7 +14,7 @@ from afd_patchkit.delta.edits import Edit
 from afd_patchkit.findings.finding import Finding, Position, Severity, finding
 from afd_patchkit.source.facts import names_bound, names_read
 from afd_patchkit.source.locate import Symbol
-from afd_patchkit.source.syntax import same_code
+from afd_patchkit.source.syntax import own_parts, same_code
 from afd_patchkit.source.text import Span, parse_quietly
 from afd_patchkit.upgrade.around import around
 from afd_patchkit.upgrade.pair import Pair, added_statements, loop_around, own_line
@@ -32,7 +32,6 @@ from afd_patchkit.upgrade.sides import (
 
 _EXITS = (ast.Return, ast.Break, ast.Continue)
 _BINDING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-_CLAUSES = (ast.ExceptHandler, ast.match_case)
 
 
 def check(pair: Pair) -> list[Finding]:
@@ -316,7 +315,7 @@ def _lost_names(pair: Pair) -> Iterator[Finding]:
 
 
 def _reads(node: ast.stmt) -> set[str]:
-    own = [c for c in ast.iter_child_nodes(node) if not isinstance(c, (ast.stmt, *_CLAUSES))]
+    own = own_parts(node)
     return names_read(own)
 
 
@@ -328,9 +327,7 @@ def _bound_count(roots: Sequence[ast.stmt]) -> Counter[str]:
             if isinstance(node, _BINDING):
                 counts.update(names_bound([node]))
             elif isinstance(node, ast.stmt):
-                counts.update(
-                    names_bound(c for c in ast.iter_child_nodes(node) if not isinstance(c, (ast.stmt, *_CLAUSES)))
-                )
+                counts.update(names_bound(own_parts(node)))
     return counts
 
 

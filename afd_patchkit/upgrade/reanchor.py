@@ -10,6 +10,7 @@ from typing import Any
 
 from afd_patchkit.findings.finding import Position
 from afd_patchkit.model import CallChange, ClauseChange, Code, Delta
+from afd_patchkit.source.syntax import TRY
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upgrade.align import Alignment, Statement
 from afd_patchkit.upgrade.result import Proposal
@@ -129,7 +130,7 @@ def _strict(statement: Statement, file: SourceFile) -> str:
     for name in ("orelse", "finalbody"):
         if hasattr(head, name):
             setattr(head, name, [])
-    if isinstance(node, ast.Try):
+    if isinstance(node, TRY):
         head.finalbody = copy  # type: ignore[attr-defined]
         head.handlers = []  # type: ignore[attr-defined]
     text = ast.unparse(ast.fix_missing_locations(head))

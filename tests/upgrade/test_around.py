@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from pathlib import Path
 
@@ -142,6 +143,11 @@ DEAD = {
         "- name: ours\n  at: end\n  insert: |\n    print(n)\n",
     ),
 }
+if sys.version_info >= (3, 11):
+    DEAD["behind a handler of groups"] = (
+        "def f(n):\n    try:\n        return n.x\n    except* AttributeError:\n        raise\n",
+        "- name: ours\n  at: end\n  insert: |\n    print(n)\n",
+    )
 ALIVE = {
     "a loop that ends": (
         "def f(n):\n    while True:\n        break\n",

@@ -6,10 +6,11 @@ import ast
 import random
 from dataclasses import dataclass
 
+from afd_patchkit.fence import MARKER
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.upgrade.result import DeltaResult, EntryResult
 from tools.oracles.proof.draw import Sample, sample
-from tools.oracles.proof.engine import MARKER, Engine
+from tools.oracles.proof.engine import Engine
 from tools.oracles.proof.judge import SAME, Alignment, Unit, Verdict, judge
 
 SILENT = frozenset({"unchanged", "clean", "moved"})

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from afd_patchkit.delta.apply import apply_deltas
+from afd_patchkit.fence import MARKER
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Position
 from afd_patchkit.model import Code
@@ -18,7 +19,7 @@ from afd_patchkit.patterns.compile import compile_pattern
 from afd_patchkit.patterns.search import find_all
 from afd_patchkit.patterns.select import symbol_windows
 from afd_patchkit.source.locate import Symbol
-from tools.oracles.proof.engine import MARKER, Engine
+from tools.oracles.proof.engine import Engine
 
 OPERATIONS = ("before", "after", "start", "end", "replace", "range", "remove", "expr", "call", "clause")
 _WEIGHTS = (4, 4, 1, 1, 4, 2, 3, 4, 4, 3)

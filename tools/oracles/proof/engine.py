@@ -24,8 +24,6 @@ from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream
 from tools.oracles.releases import BASE
 
-MARKER = "### PATCH"
-
 _PINS = 'schema: 1\npins:\n  {name}:\n    distribution: {name}\n    version: "{version}"\n'
 _MANIFEST = """\
 schema: 1

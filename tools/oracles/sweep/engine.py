@@ -9,6 +9,7 @@ from pathlib import Path
 
 from afd_patchkit.assemble.module import ModuleMaker
 from afd_patchkit.assemble.workspace import Workspace
+from afd_patchkit.fence import MARKER
 from afd_patchkit.findings.finding import Finding, Position
 from afd_patchkit.model import ClassGroup, Code, Entry, GroupEntry, Manifest, Pin, Pins
 from afd_patchkit.names.model import NameEdit, NamePlan
@@ -64,7 +65,7 @@ class Engine:
             schema=1, module="swept.py", summary="One function.", pin=self.name, entries=(item,), where=_HERE
         )
         maker = ModuleMaker(
-            manifest, self.workspace, package=PACKAGE, marker="### PATCH", folder=Path("manifests"), root=Path()
+            manifest, self.workspace, package=PACKAGE, marker=MARKER, folder=Path("manifests"), root=Path()
         )
         (attempt,), _ = maker.attempts()
         if attempt.error is not None:
