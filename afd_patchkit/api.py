@@ -221,7 +221,8 @@ def _shortcut(
     distributions = {pin["distribution"]: pin["version"] for pin in lock["pins"].values() if pin["role"] == "target"}
     if any((pinned.get(name) or distributions.get(name)) != version for name, version in overrides.items()):
         return None
-    if stale_inputs(lock, inputs):
+    described = {name for name in inputs if name.endswith((".yaml", ".yml")) and name != project.shown(project.pins)}
+    if stale_inputs(lock, inputs) or described != {found["manifest"] for found in lock["modules"].values()}:
         return None
     findings = check_files(project, lock, complete=not check)
     if findings and not check:

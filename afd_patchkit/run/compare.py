@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -112,5 +113,5 @@ def locked_report(name: str, found: Mapping[str, Any], status: str | None = None
         module=name,
         status=status or ("unchanged" if "sha256" in found else "retired"),
         retired=tuple(f"{name}::{entry}" for entry in found.get("retired", ())),
-        counts=ModuleCounts(**found["counts"]),
+        counts=ModuleCounts(*(found["counts"][key.name] for key in fields(ModuleCounts))),
     )

@@ -70,8 +70,10 @@ def differences(
     differing = [name for name, pin in new["pins"].items() if lock["pins"].get(name) != pin]
     covered = any(f.group == "outdated" for f in found)
     failed = any(r.failed for r in results)
-    if (differing or stale) and not covered and not failed and not modules:
+    other = lock.get("overrides", {}) != new.get("overrides", {})
+    if (differing or stale or other) and not covered and not failed and not modules:
         what = f"pins {', '.join(sorted(differing))} differ" if differing else f"{', '.join(stale)} changed"
+        what = what if differing or stale else "it is of a run with other versions than the pinned ones"
         found.append(
             finding(
                 "PK108", f"the lock is out of date: {what}", generated=Position(shown), help="Run `afd-patchkit regen`."

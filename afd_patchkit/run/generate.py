@@ -16,7 +16,7 @@ from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
 from afd_patchkit.run.compare import check_files, locked_report, stale_inputs
 from afd_patchkit.run.differences import differences, status_of
-from afd_patchkit.run.lock import Lock
+from afd_patchkit.run.lock import Lock, check_entries
 from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
 from afd_patchkit.run.options import RunOptions
@@ -88,6 +88,7 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
     Raises:
         PatchkitError: pins, manifests or lock are unusable as a whole.
     """
+    check_entries(lock, project.shown(project.lock))
     loaded = load_manifests(project)
     pins, moved = overridden(loaded.pins, options.overrides)
     chosen = _chosen(loaded.manifests, options.modules)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from afd_patchkit.digests import sha256, short
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Position, finding
+from afd_patchkit.run.shape import wrong_entries, wrong_lock
+from afd_patchkit.version import ENGINE
 
 if TYPE_CHECKING:
     from afd_patchkit.project import Project
@@ -17,19 +19,34 @@ if TYPE_CHECKING:
 SCHEMA = 1
 Lock = dict[str, Any]
 
-_MODULE = re.compile(r"(?:\w+/)*\w+\.py")
+_MODULE = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*/)*[A-Za-z_][A-Za-z0-9_]*\.py")
+_RECORD = re.compile(r'^  "(?:[^"\\]|\\.)*": \{\n.*?^  \}', re.MULTILINE | re.DOTALL)
+"""One module or pin in the lock's text."""
+_SEAL = re.compile(r'[^\n]*\n(   "record": "([0-9a-f]{16})",\n)')
+"""The digest of a record, in the line below its name."""
+_KEYS = frozenset({"schema", "tool", "engine", "inputs", "pins", "modules", "names", "warnings", "overrides"})
 
 
 def dumps(lock: Lock) -> bytes:
-    """The lock as bytes; the same lock gives the same bytes everywhere."""
-    return (json.dumps(lock, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
+    """The lock as bytes; the same lock gives the same bytes everywhere.
+
+    Each module and each pin carries the digest of its own text, so that an edit by hand is found, and branches that change
+    different modules still merge line by line.
+    """
+    text = json.dumps({**lock, "names": sorted(lock["pins"])}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return _RECORD.sub(_sealed, text).encode("utf-8", "surrogatepass")
+
+
+def _sealed(match: re.Match[str]) -> str:
+    head, _, rest = match[0].partition("\n")
+    return f'{head}\n   "record": "{short(match[0], 16)}",\n{rest}'
 
 
 def load(path: Path, shown: str) -> Lock | None:
-    """The lock at `path`, or None when there is none.
+    """The lock at `path`, or None when there is none. `check_entries` looks at what quick answers do not need.
 
     Raises:
-        PatchkitError: it cannot be read or is not a lock (PK105).
+        PatchkitError: it cannot be read, is not a lock, or was edited by hand (PK105).
     """
     try:
         data = path.read_bytes()
@@ -38,21 +55,55 @@ def load(path: Path, shown: str) -> Lock | None:
     except OSError as error:
         raise _broken(shown, str(error.strerror)) from error
     try:
-        lock = json.loads(data)
+        text = data.decode("utf-8").replace("\r\n", "\n")
+        lock: Lock = json.loads(text)
+    except UnicodeDecodeError as error:
+        raise _broken(shown, "it is not UTF-8") from error
+    except RecursionError as error:
+        raise _broken(shown, "it is nested too deeply") from error
     except ValueError as error:
         line = getattr(error, "lineno", 0)
         raise _broken(shown, "it is not JSON (a merge conflict?)", line) from error
-    if (
-        not isinstance(lock, dict)
-        or not isinstance(lock.get("modules"), dict)
-        or not isinstance(lock.get("pins"), dict)
-    ):
-        raise _broken(shown, "it is not a lock")
-    if lock.get("schema") != SCHEMA:
-        raise _broken(shown, f"its schema is {lock.get('schema')!r}, this tool writes {SCHEMA}")
+    if isinstance(lock, dict) and "schema" in lock and lock["schema"] != SCHEMA:
+        raise _broken(shown, f"its schema is {lock['schema']!r}, this tool writes {SCHEMA}")
+    if (problem := wrong_lock(lock)) is not None:
+        raise _broken(shown, problem)
     if outside := [name for name in lock["modules"] if not _MODULE.fullmatch(name)]:
         raise _broken(shown, f"{outside[0]!r} is no path of a module in the generated package")
+    if lock["engine"] == ENGINE and (edited := _edited(lock, text)) is not None:
+        raise _broken(shown, f"it was edited by hand: {edited}")
+    for record in (*lock["modules"].values(), *lock["pins"].values()):
+        record.pop("record", None)
+    lock.pop("names", None)
     return lock
+
+
+def check_entries(lock: Lock | None, shown: str) -> None:
+    """Look at the records of entries, which an answer from digests alone does not read.
+
+    Raises:
+        PatchkitError: one of them lacks a key, or holds something of another type (PK105).
+    """
+    if lock is not None and (problem := wrong_entries(lock)) is not None:
+        raise _broken(shown, problem)
+
+
+def _edited(lock: Lock, text: str) -> str | None:
+    """What is not as this tool writes it; None when everything is. It proves nothing against somebody who computes digests."""
+    if more := sorted(lock.keys() - _KEYS):
+        return f"`{more[0]}` is no key of a lock"
+    if lock.get("names") != sorted(lock["pins"]):
+        return "`names` does not name the pins"
+    if lock["warnings"] != sorted({code for module in lock["modules"].values() for code in module["warnings"]}):
+        return "`warnings` is not what the modules say"
+    count = 0
+    for match in _RECORD.finditer(text):
+        count += 1
+        seal = _SEAL.match(match[0])
+        if seal is None or short(match[0][: seal.start(1)] + match[0][seal.end(1) :], 16) != seal[2]:
+            return f"the record of {match[0].partition(':')[0].strip()} has another digest"
+    wanted = len(lock["modules"]) + len(lock["pins"])
+    return None if count == wanted else f"{wanted} records, of which {count} are as the tool writes them"
 
 
 def _broken(shown: str, message: str, line: int = 0) -> PatchkitError:

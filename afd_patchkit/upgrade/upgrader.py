@@ -78,6 +78,7 @@ class Upgrader:
     def __init__(self, project: Project, options: SourceOptions | None = None) -> None:
         self.project, self.options = project, options or SourceOptions()
         self.lock = locks.load(project.lock, project.shown(project.lock))
+        locks.check_entries(self.lock, project.shown(project.lock))
         self.loaded: Loaded = load_manifests(project)
         self._bases: dict[str, Side] = {}
         self._stale = stale_inputs(self.lock, current_inputs(project)) if self.lock is not None else None

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+
+from afd_patchkit.run.lock import dumps
+from afd_patchkit.version import ENGINE
 
 PINS = """\
 schema: 1
@@ -220,12 +224,13 @@ def test_pins_know_the_lock(run, project):
     }
     lock = project / "generated/patchkit.lock"
     lock.parent.mkdir()
-    lock.write_text(json.dumps({"schema": 1, "modules": {}, "pins": {"acme-next": record}}))
+    whole: dict[str, Any] = {"schema": 1, "engine": ENGINE, "tool": "0", "inputs": {}, "modules": {}, "warnings": []}
+    lock.write_bytes(dumps({**whole, "pins": {"acme-next": record}}))
     result = run("pins", "acme-next", "--offline")
     assert result.exit_code == 3
     assert "  artifact     acme-2.0-py3-none-any.whl, says the lock\n" in result.stdout
     assert f"  sha256       {'ab' * 32}\n" in result.stdout
-    lock.write_text(json.dumps({"schema": 1, "modules": {}, "pins": {"acme-next": {**record, "version": "1.9"}}}))
+    lock.write_bytes(dumps({**whole, "pins": {"acme-next": {**record, "version": "1.9"}}}))
     assert "says the lock" not in run("pins", "acme-next", "--offline").stdout
 
 

@@ -325,7 +325,7 @@ def test_hook_names_a_command_that_is_installed(root):
 
     assert command in COMMANDS
     config = load(root, "docs/ci/pre-commit-config.yaml")
-    assert config["repos"][0]["hooks"] == [{"id": hook["id"]}]
+    assert config["repos"][0]["hooks"] == [{"id": hook["id"], "args": ["--full"]}]
 
 
 @pytest.mark.upstream  # pre-commit installs the tool with what it depends on

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
 
+from afd_patchkit.version import __version__
 from tests.engine.sample import MANIFEST, Sample, codes
 
 
@@ -116,8 +116,7 @@ def test_watched_symbol_at_another_version(sample: Sample) -> None:
 
 def test_lock_of_another_tool_version(sample: Sample) -> None:
     sample.regen()
-    lock = json.loads(sample.lock.read_text())
-    sample.lock.write_text(json.dumps({**lock, "tool": "0.0.1"}))
+    sample.edit("generated/patchkit.lock", f'"tool": "{__version__}"', '"tool": "0.0.1"')
     assert problems(sample) == ["PK107"]
     sample.regen()
     assert problems(sample) == []
