@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from afd_patchkit.fence import MARKER
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.findings.nearest import did_you_mean
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -229,8 +229,7 @@ def _project(file: Path, table: dict[str, Any], section: str) -> Project:
 
     for key, value in table.items():
         if key not in DEFAULTS:
-            near = get_close_matches(key, DEFAULTS, n=1)
-            help_ = f"Did you mean `{near[0]}`?" if near else f"Known: {', '.join(DEFAULTS)}."
+            help_ = did_you_mean(key, DEFAULTS, f"Known: {', '.join(DEFAULTS)}.")
             wrong(key, f"unknown setting `{key}`", help_)
         elif type(value) is not type(DEFAULTS[key]):
             wrong(key, f"`{key}` must be {'true or false' if key == 'track' else 'text'}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +12,7 @@ import click
 
 from afd_patchkit.cli.guard import PipeClosed, guarded
 from afd_patchkit.cli.session import Session, common
+from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.version import __version__
 
 # command -> module below afd_patchkit.cli.commands that holds it as `command`; in the order of the help page
@@ -54,7 +54,7 @@ class LazyGroup(click.Group):
         """Find the command; an unknown one is answered with the names that are near."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            near = get_close_matches(name, COMMANDS, n=2)
+            near = nearest(name, COMMANDS)[:2]
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)

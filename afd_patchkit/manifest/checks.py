@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from packaging.utils import canonicalize_name
 
 from afd_patchkit import model
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.findings.nearest import did_you_mean, nearest
 from afd_patchkit.manifest import syntax
 from afd_patchkit.manifest.nested import nested
 from afd_patchkit.manifest.nodes import Mapping, Node, Sequence
@@ -75,7 +75,7 @@ def _placeholders(delta: Delta, table: Table) -> Iterator[Finding]:
             yield finding("PK011", f"part `{name}` is not used", manifest=where, help=help_)
     known = [UPSTREAM, *(f"__{name}__" for name in parts)]
     for name in sorted(used.difference(known)):
-        near = get_close_matches(name, known, n=1, cutoff=0.75)
+        near = nearest(name, known, likeness=0.75)
         if near and delta.does.keeps and code:
             help_ = f"Did you mean `{near[0]}`?"
             yield finding("PK011", f"`{name}` is no placeholder here", manifest=_place_of(code, name), help=help_)
@@ -149,8 +149,7 @@ def _dependencies(manifest: model.Manifest) -> Iterator[Finding]:
     for entry, _ in manifest.all_entries():
         for name in entry.depends_on:
             if "::" not in name and name not in known:
-                near = get_close_matches(name, known, n=1)
-                help_ = f"Did you mean `{near[0]}`?" if near else "Entries of other modules are `module.py::name`."
+                help_ = did_you_mean(name, known, "Entries of other modules are `module.py::name`.")
                 message = f"`depends_on`: the manifest has no entry `{name}`"
                 yield finding("PK019", message, manifest=entry.where, help=help_)
 

@@ -6,10 +6,10 @@ import ast
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.findings.nearest import did_you_mean
 from afd_patchkit.manifest.nested import nested, takes_of
 from afd_patchkit.manifest.texts import module_problem
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Pins
@@ -169,8 +169,7 @@ def _part(project: Project, item: _Placed) -> tuple[tuple[str, ...], list[Findin
     names = tuple(dict.fromkeys(_defined(tree)))
     name = item.entry.name
     if name is not None and name not in names:
-        near = get_close_matches(name, names, n=1)
-        help_ = f"Did you mean `{near[0]}`?" if near else f"It defines: {', '.join(names) or 'nothing'}."
+        help_ = did_you_mean(name, names, f"It defines: {', '.join(names) or 'nothing'}.")
         return wrong(f"the part {shown} does not define `{name}`", help_)
     return names, []
 
@@ -211,14 +210,13 @@ def _dependencies(placed: Sequence[_Placed]) -> Iterator[Finding]:
     for item in placed:
         for name in item.entry.depends_on:
             if "::" in name and name not in known:
-                near = get_close_matches(name, known, n=1)
                 missing = "entry" if name.partition("::")[0] in modules else "module"
                 yield finding(
                     "PK019",
                     f"`depends_on`: there is no such {missing}: {name}",
                     entry=item.label,
                     manifest=item.entry.where,
-                    help=f"Did you mean `{near[0]}`?" if near else "Write `module.py::name` of another entry.",
+                    help=did_you_mean(name, known, "Write `module.py::name` of another entry."),
                 )
 
 
@@ -254,6 +252,5 @@ def _pins(item: _Placed, pins: Pins) -> Iterator[Finding]:
 
 
 def _unknown(name: str, pins: Pins) -> tuple[str, str]:
-    near = get_close_matches(name, pins.pins, n=1)
-    help_ = f"Did you mean `{near[0]}`?" if near else f"pins.yaml has: {', '.join(pins.pins) or 'none'}."
+    help_ = did_you_mean(name, pins.pins, f"pins.yaml has: {', '.join(pins.pins) or 'none'}.")
     return f"pins.yaml has no pin `{name}`", help_

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.findings.nearest import did_you_mean, nearest
 from afd_patchkit.manifest.nodes import Document, Mapping, Node, Scalar, Sequence
 from afd_patchkit.manifest.values import Path, child, locate, shortened
 from afd_patchkit.model import Model
@@ -105,8 +105,7 @@ class Refusals:
         cls, key = self._models[path[:-1]], _key(self._root, path)
         assert key is not None
         known = cls.key_names()
-        near = get_close_matches(key.text, known, n=1)
-        help_ = f"Did you mean `{near[0]}`?" if near else f"{_noun(cls)} takes {', '.join(known)}."
+        help_ = did_you_mean(key.text, known, f"{_noun(cls)} takes {', '.join(known)}.")
         return finding("PK002", f"{_noun(cls)} has no key `{shortened(key.text)}`", manifest=key.position, help=help_)
 
     def _missing(self, key: str, path: Path, node: Node) -> Finding | None:
@@ -137,7 +136,7 @@ class Refusals:
         help_ = None
         if isinstance(node, Scalar):
             given = f"`{shortened(node.text)}`" if not node.style else f'"{shortened(node.text)}"'
-            near = get_close_matches(f"`{node.text}`", [word for word in wanted if word[0] == "`"], n=1)
+            near = nearest(f"`{node.text}`", [word for word in wanted if word[0] == "`"])
             help_ = f"Did you mean {near[0]}?" if near and not node.style else None
         if "a list" in wanted and not isinstance(node, Sequence):
             help_ = "Write one item per line, each behind `- `."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.bindings import Binding, absolute_module, module_bindings
 from afd_patchkit.names.follow import (
@@ -79,9 +79,9 @@ class Donor:
     def _missing(self, what: str, there: str, module: str, attribute: str) -> Finding:
         near: list[str] = []
         if module in self.target.modules():
-            near = [f"{module}:{n}" for n in get_close_matches(attribute, names_of(self.target, module), n=3)]
+            near = [f"{module}:{n}" for n in nearest(attribute, names_of(self.target, module))]
         else:
-            near = get_close_matches(module, sorted(self.target.modules()), n=3)
+            near = list(nearest(module, self.target.modules()))
             if attribute:
                 near = [f"{m}:{attribute}" if attribute in names_of(self.target, m) else m for m in near]
         where = "" if module in self.target.modules() else f" (it has no module {module})"
@@ -267,7 +267,7 @@ class Donor:
             if attribute not in theirs.names or (parameter, attribute) in stored:
                 continue
             if attribute not in ours.names:
-                near = get_close_matches(attribute, sorted(ours.names), n=3)
+                near = nearest(attribute, ours.names)
                 yield finding(
                     "PK312",
                     f"`{parameter}.{attribute}` is read, but {here.reference} of the target {self.target.version} has no "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from afd_patchkit.assemble.comments import describe_probes
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import finding
+from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.manifest.nested import inside
 from afd_patchkit.project import Project
@@ -51,7 +51,7 @@ def pick_entry(labels: Collection[str], topic: str) -> str:
         names = {label: label for label in labels} | {
             label.rpartition("::")[2].rpartition(".")[2]: label for label in labels
         }
-        near = dict.fromkeys(names[name] for name in get_close_matches(topic, names, n=3))
+        near = dict.fromkeys(names[name] for name in nearest(topic, names))
         raise _unclear(f"there is no entry {topic!r}", near)
     if len(found) > 1:
         raise _unclear(f"{topic!r} names several entries", found)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.names.bindings import Binding, Site, module_bindings
 from afd_patchkit.names.meaning import MODULE_ATTRIBUTES
 from afd_patchkit.names.stars import lookup
@@ -120,13 +120,13 @@ class Trees:
             return Outside(name)
         if name.rpartition(".")[2].startswith("_") and not self.is_ours(name):
             return UNKNOWN  # a compiled module, perhaps; only Python files are listed
-        return Missing(name.rpartition(".")[0] or name, name, tuple(self._near_modules(name)))
+        return Missing(name.rpartition(".")[0] or name, name, self._near_modules(name))
 
-    def _near_modules(self, name: str) -> list[str]:
+    def _near_modules(self, name: str) -> tuple[str, ...]:
         if self.is_ours(name):
-            return get_close_matches(name, sorted(self.own), n=3)
+            return nearest(name, self.own)
         upstream = self._upstream_of(name.partition(".")[0])
-        return get_close_matches(name, sorted(upstream.modules()), n=3) if upstream is not None else []
+        return nearest(name, upstream.modules()) if upstream is not None else ()
 
     # ---- names of modules -------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Trees:
                 return Module(submodule)
             if found.unread or name in MODULE_ATTRIBUTES or self._dynamic(file):
                 return UNKNOWN
-            return Missing(module, name, tuple(self._near(file, name)))
+            return Missing(module, name, nearest(name, module_bindings(file)))
         if binding.guard == "type_checking" and not typing:
             return UNKNOWN if self._dynamic(file) else Missing(module, name, ("only type checkers import it",))
         if binding.deleted or not binding.sites:
@@ -239,9 +239,6 @@ class Trees:
         return "__getattr__" in module_bindings(file) or any(
             word in file.data for word in (b"globals()", b"vars()", b"locals()", b"sys.modules")
         )
-
-    def _near(self, file: SourceFile, name: str) -> list[str]:
-        return get_close_matches(name, sorted(module_bindings(file)), n=3)
 
 
 def upstreams_own(thing: Thing) -> Thing:

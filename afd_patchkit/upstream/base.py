@@ -9,6 +9,7 @@ from typing import Protocol
 from afd_patchkit.digests import sha256
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import Position, finding
+from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.source.text import SourceFile, load_source
 
 
@@ -102,9 +103,7 @@ class CachingUpstream:
         if file is None:
             path = self.paths().get(module)
             if path is None:
-                from difflib import get_close_matches
-
-                near = get_close_matches(module, self.paths(), n=3)
+                near = nearest(module, self.paths())
                 raise UpstreamError(
                     finding(
                         "PK405",

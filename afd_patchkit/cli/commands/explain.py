@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from afd_patchkit.cli.complete import complete_topics
 from afd_patchkit.cli.session import pass_session, printing
+from afd_patchkit.findings.nearest import nearest
 
 if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
@@ -58,7 +58,7 @@ def _explain(session: Session, topic: str) -> Page | dict[str, Any]:
         return page(topic.upper())
     except KeyError:
         known = codes()
-        near = get_close_matches(topic.upper(), known, n=3, cutoff=0.7)
+        near = nearest(topic.upper(), known, likeness=0.7)
         hint = f" Near: {', '.join(near)}." if near else ""
         raise click.UsageError(
             f"There is no code {topic!r}.{hint} `afd-patchkit explain` lists all codes; an entry is written MODULE::NAME."
