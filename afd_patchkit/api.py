@@ -21,6 +21,7 @@ from afd_patchkit.run import lock as locks
 from afd_patchkit.run.compare import check_files, locked_report, stale_inputs
 from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.ownership import module_path, outline_path
+from afd_patchkit.source.deep import deep
 from afd_patchkit.version import ENGINE, __version__
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def check(project: Project, options: RunOptions | None = None) -> Report:
 def _run(project: Project, options: RunOptions, *, check: bool) -> Report:
     started = time.monotonic()
     try:
-        report = _report(project, options, check=check)
+        with deep("upstream or of a manifest"):
+            report = _report(project, options, check=check)
     except PatchkitError as error:
         report = Report(findings=error.findings)
         if isinstance(error, ManifestError):  # a broken manifest must not hide hand edits of other modules

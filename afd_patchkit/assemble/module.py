@@ -41,6 +41,7 @@ from afd_patchkit.names.imports import merge_imports, merge_statements, render_i
 from afd_patchkit.names.meaning import module_alias
 from afd_patchkit.names.model import ImportNeed, NamePlan
 from afd_patchkit.references.texts import OwnText
+from afd_patchkit.source.deep import deep
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
 from afd_patchkit.source.text import Text
 
@@ -187,7 +188,8 @@ class ModuleMaker:
         for entry, group in live:
             ref = self.manifest.ref(entry, group)
             try:
-                found.append(self._attempt(entry, group, provided, memo))
+                with deep(ref, entry=ref, manifest=entry.where):
+                    found.append(self._attempt(entry, group, provided, memo))
             except PatchkitError as error:
                 placed = type(error)(*(f.at(entry=ref, manifest=entry.where) for f in error.findings))
                 found.append(Attempt(entry, group, ref, error=placed))

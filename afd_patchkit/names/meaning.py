@@ -16,6 +16,7 @@ from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.names.analysis import Analysis, mangle
 from afd_patchkit.names.backport import Dependency, Donor
 from afd_patchkit.names.bindings import Binding, Site, module_bindings
+from afd_patchkit.names.follow import find_definition
 from afd_patchkit.names.model import ImportNeed, NameContext, Reason
 from afd_patchkit.names.stars import lookup
 from afd_patchkit.source.stdlib import BUILTINS
@@ -167,14 +168,27 @@ class Meanings:
             return Meaning("provided")
         binding = lookup(self.context.symbol.file, name, self.context.source).binding
         if self.context.kind == "backport":
-            if binding is not None and not binding.mutable and _same_import(name, described, binding):
+            if binding is not None and self._same_object(name, described, binding):
                 return self._backport(name, attribute=False, late=False) or Meaning("provided")
             return Meaning("provided", rebinding=described)
         if binding is None and name not in BUILTINS:
             return Meaning("provided")
-        if binding is not None and not binding.mutable and _same_import(name, described, binding):
+        if binding is not None and self._same_object(name, described, binding):
             return Meaning("provided")
         return self._shadowed(name, described)
+
+    def _same_object(self, name: str, described: str, binding: Binding) -> bool:
+        """Whether a manifest import gives what upstream's module has under `name`: by the same import, or from where it leads."""
+        need = _imported(name, described)
+        if need is None or binding.mutable:
+            return False
+        if binding.kind in {"import", "from"} and need.meaning in {own.meaning for own in by_value(binding, "")}:
+            return True
+        source, home = self.context.source, self.context.symbol.file.module
+        upstreams = find_definition(source, home, name)
+        whole = need.attribute or need.alias
+        manifests = find_definition(source, need.module if whole else name, need.attribute)
+        return upstreams is not None and manifests is not None and upstreams.reference == manifests.reference
 
     def _shadowed(self, name: str, described: str) -> Meaning:
         symbol = self.context.symbol
@@ -429,22 +443,21 @@ def _need(site: Site, guard: Literal["none", "type_checking"]) -> ImportNeed:
     return ImportNeed(site.module, site.attribute, site.asname if site.asname != site.attribute else None, guard)
 
 
-def _same_import(name: str, described: str, binding: Binding) -> bool:
-    """Whether a manifest import, described by its statement, gives what upstream's own import gives."""
-    if binding.kind not in {"import", "from"} or not described.startswith(("import ", "from ")):
-        return False
+def _imported(name: str, described: str) -> ImportNeed | None:
+    """What a manifest import, described by its statement, binds to `name`."""
+    if not described.startswith(("import ", "from ")):
+        return None
     try:
         statement = ast.parse(described).body[0]
     except (SyntaxError, IndexError):
-        return False
-    meant = {need.meaning for need in by_value(binding, "")}
+        return None
     if isinstance(statement, ast.Import):
         needs = [ImportNeed(a.name, alias=a.asname) for a in statement.names]
     elif isinstance(statement, ast.ImportFrom) and not statement.level:
         needs = [ImportNeed(statement.module or "", a.name, a.asname) for a in statement.names]
     else:
-        return False
-    return any(need.bound == name and need.meaning in meant for need in needs)
+        return None
+    return next((need for need in needs if need.bound == name), None)
 
 
 _COLLISIONS: WeakKeyDictionary[Upstream, frozenset[str]] = WeakKeyDictionary()

@@ -17,6 +17,7 @@ from afd_patchkit.project import Project
 from afd_patchkit.run.lock import Lock
 from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.pins import Opener
+from afd_patchkit.source.deep import deep
 from afd_patchkit.source.locate import parse_reference
 from afd_patchkit.upstream.options import SourceOptions
 
@@ -123,7 +124,8 @@ def make_module(
         prove: prove each entry in the second way, too.
     """
     try:
-        return record(maker_of(project, workspace, manifest).make(memo, prove=prove))
+        with deep(manifest.module, manifest=manifest.where):
+            return record(maker_of(project, workspace, manifest).make(memo, prove=prove))
     except PatchkitError as error:
         return ModuleResult(manifest.module, manifest.path, findings=error.findings, failed=True)
 

@@ -11,6 +11,7 @@ from rapidfuzz.distance import Indel
 
 from afd_patchkit.delta.context import digest_of
 from afd_patchkit.delta.place import Place
+from afd_patchkit.digests import short
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.syntax import blocks
 from afd_patchkit.source.text import SourceFile, Span
@@ -27,7 +28,7 @@ class Statement:
     Attributes:
         node: its tree.
         span: its bytes.
-        digest: token digest of all of it.
+        digest: digest of all of it, by its tokens.
         words: its own tokens (of its header, if it is compound).
         parent: the statement around it; None for the symbol's own.
         suites: its blocks, by what they are.
@@ -62,10 +63,18 @@ class Tree:
         suites = [(block.name, block.body) for block in blocks(node)]
         own = Span(span.start, self.place.start(suites[0][1][0])) if suites else span
         words = tuple(t.text for t in significant(tokens_in(file, own)))
-        found = Statement(node, span, digest_of(file, span), words, parent)
+        found = Statement(node, span, "", words, parent)
         found.suites = [(name, [self._build(child, found) for child in suite]) for name, suite in suites]
+        found.digest = self._digest(found)
         self.by_id[id(node)] = found
         return found
+
+    def _digest(self, statement: Statement) -> str:
+        """By the digests of the statements in it, and of what stands between them: a long `elif` chain is read once."""
+        children = sorted((s for _, suite in statement.suites for s in suite), key=lambda s: s.span.start)
+        edges = [statement.span.start, *(at for c in children for at in (c.span.start, c.span.end)), statement.span.end]
+        between = [digest_of(self.symbol.file, Span(a, b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        return between[0] if not children else short(" ".join([*between, *(c.digest for c in children)]))
 
     @property
     def file(self) -> SourceFile:

@@ -18,6 +18,7 @@ from afd_patchkit.source.syntax import own_parts, same_code
 from afd_patchkit.source.text import Span, parse_quietly
 from afd_patchkit.upgrade.around import around
 from afd_patchkit.upgrade.pair import Pair, added_statements, loop_around, own_line
+from afd_patchkit.upgrade.renamed import renamed
 from afd_patchkit.upgrade.sides import (
     One,
     changes,
@@ -93,7 +94,14 @@ def _edit(
         )
 
     at = here.touched.start
-    if before["touched"] != after["touched"] and not alike([there.touched if there else None], [here.touched]):
+    if names := _renamed(pair, edit, here, there) if before["touched"] != after["touched"] else None:
+        yield pair.say(
+            "PK652",
+            "upstream renamed names in text that the delta replaces",
+            at=at,
+            details=[f"{old} is {new} now" for old, new in names.items()],
+        )
+    elif before["touched"] != after["touched"] and not alike([there.touched if there else None], [here.touched]):
         yield pair.say(
             "PK510",
             "upstream changed text that the delta touches",
@@ -150,6 +158,13 @@ def _edit(
         )
     if edit.does.call and pair.delta.call is not None:
         yield from _arguments(pair, before, after, at)
+
+
+def _renamed(pair: Pair, edit: Edit, here: Surroundings, there: Surroundings | None) -> Mapping[str, str] | None:
+    """The new names in text of which the delta keeps nothing, when names are all that changed in it."""
+    if edit.keeps or there is None or pair.base is None or not edit.span.contains(here.touched):
+        return None
+    return renamed(pair.base.symbol, there.touched, pair.new.symbol, here.touched)
 
 
 def _line(symbol: Symbol, at: int) -> Span:

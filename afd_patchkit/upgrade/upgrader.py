@@ -10,7 +10,7 @@ from typing import Any
 from afd_patchkit.assemble.entry import symbol_of
 from afd_patchkit.assemble.module import Attempt, Retired
 from afd_patchkit.assemble.workspace import Workspace
-from afd_patchkit.findings.errors import PatchkitError, UpstreamError
+from afd_patchkit.findings.errors import DeltaError, PatchkitError, UpstreamError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import Progress
 from afd_patchkit.manifest.load import Loaded, load_manifests
@@ -23,6 +23,7 @@ from afd_patchkit.run.compare import stale_inputs
 from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.run.modules import maker_of, prefetch
 from afd_patchkit.run.pins import Opener, overridden
+from afd_patchkit.source.deep import deep
 from afd_patchkit.source.locate import Symbol, parse_reference
 from afd_patchkit.upgrade.classify import Subject, classify, missing, moved, takes
 from afd_patchkit.upgrade.dropped import Sides, doubts
@@ -168,7 +169,8 @@ class Upgrader:
         """
         started = time.monotonic()
         try:
-            result = self._to(overrides, progress)
+            with deep("upstream or of a manifest"):
+                result = self._to(overrides, progress)
         except PatchkitError as error:
             name, version = next(iter(overrides.items()), ("", ""))
             result = UpgradeResult(name, name, "", version, findings=error.findings)
@@ -311,7 +313,14 @@ class Upgrader:
                 ref, entry.kind, subject.symbol_text, subject.symbol_text, subject.axis, "conflict", error.findings,
                 upstream_changed="cannot be read", must_do="see the findings", deltas=deltas,
             )  # fmt: skip
-        return classify(replace(subject, symbol=symbol))
+        try:
+            with deep(ref, entry=ref, manifest=entry.where):
+                return classify(replace(subject, symbol=symbol))
+        except DeltaError as error:
+            return EntryResult(
+                ref, entry.kind, subject.symbol_text, subject.symbol_text, subject.axis, "conflict", error.findings,
+                upstream_changed="not known", must_do="see the findings",
+            )  # fmt: skip
 
     def _aliases(self, name: str, pin: Pin, base: Side, workspace: Workspace) -> tuple[AliasChange, ...]:
         """Modules that started or stopped to hold a function or class of a module that our entries replace."""

@@ -190,6 +190,48 @@ def test_a_manifest_import_of_the_very_same_thing_is_no_rebinding(world) -> None
     assert codes(here.plan("acme.m:f", provided={"dumps": "part parts/dumps.py"})) == ["PK302"]
 
 
+SAME = {
+    "acme/__init__.py": "from .log import helper as exported\n",
+    "acme/log.py": "state = 0\ndef set():\n    global state\n    state = 1\ndef helper(): ...\nclass helpers: ...\n",
+    "acme/m.py": """
+        import acme
+        from acme import log, exported as helper
+        from acme.log import state
+
+        class Box: pass
+
+        limit = 1
+        limit = 2
+
+        def f(x): return Box(helper(x), log, state, limit, acme)
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "statement", "expected"),
+    [
+        ("Box", "from acme.m import Box", []),
+        ("helper", "from acme import exported as helper", []),
+        ("helper", "from acme.log import helper", []),
+        ("helper", "from acme.m import helper", []),
+        ("helper", "from acme.log import helpers as helper", ["PK302"]),
+        ("log", "from acme import log", []),
+        ("log", "import acme.log as log", []),
+        ("log", "import acme.m as log", ["PK302"]),
+        ("acme", "import acme.log", []),
+        ("limit", "from acme.m import limit", ["PK302"]),
+        ("Box", "from acme.gone import Box", ["PK302"]),
+    ],
+)
+def test_a_manifest_import_of_the_same_object_by_another_way(world, name, statement, expected) -> None:
+    here = world(SAME)
+    assert codes(here.plan("acme.m:f", provided={name: statement})) == expected
+    if not expected:
+        generated = here.generate("acme.m:f", provided={name: statement}, before=f"{statement}\n")
+        assert getattr(generated, name) is getattr(here.module("acme.m"), name)
+
+
 def test_hiding_a_builtin_is_a_rebinding_too(world) -> None:
     here = world({"acme/m.py": "def f(x): return len(x)\n"})
     assert codes(here.plan("acme.m:f", provided={"len": "part parts/len.py"})) == ["PK302"]
