@@ -18,6 +18,7 @@ from afd_patchkit.findings.finding import Finding
 from afd_patchkit.model import Code, Entry, Probe
 from afd_patchkit.names.model import NameContext, NamePlan
 from afd_patchkit.names.resolve import resolve_names
+from afd_patchkit.references.judge import placed
 from afd_patchkit.source.locate import Symbol, find_symbol, which_accessor
 from afd_patchkit.source.signature import compare, signature
 from afd_patchkit.source.text import SourceFile, Span, Text
@@ -179,7 +180,7 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
         renamed=(symbol.name, name) if name != symbol.name else None,
         removal=setting.removal,
     )
-    findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in (*applied.findings, *plan.findings))
+    findings = placed((*applied.findings, *plan.findings), entry, setting.entry)
     return GeneratedEntry(
         entry, setting.entry, name, symbol, applied, plan, tuple(header), body, tuple(changes), (), note, findings
     )

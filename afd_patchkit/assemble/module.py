@@ -40,6 +40,7 @@ from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
 from afd_patchkit.names.meaning import module_alias
 from afd_patchkit.names.model import ImportNeed, NamePlan
+from afd_patchkit.references.judge import Places, placed
 from afd_patchkit.references.texts import OwnText
 from afd_patchkit.source.deep import deep
 from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference
@@ -191,8 +192,8 @@ class ModuleMaker:
                 with deep(ref, entry=ref, manifest=entry.where):
                     found.append(self._attempt(entry, group, provided, memo))
             except PatchkitError as error:
-                placed = type(error)(*(f.at(entry=ref, manifest=entry.where) for f in error.findings))
-                found.append(Attempt(entry, group, ref, error=placed))
+                said = type(error)(*placed(error.findings, entry, ref))
+                found.append(Attempt(entry, group, ref, error=said))
         return found, retired
 
     # ---- entries ----------------------------------------------------------------------------------------------
@@ -346,8 +347,7 @@ class ModuleMaker:
             renamed=(symbol.name, name) if name != symbol.name else None,
             removal=setting.removal,
         )
-        found = (*made.findings, *plan.findings)
-        findings = tuple(f.at(entry=setting.entry, manifest=entry.where) for f in found)
+        findings = placed((*made.findings, *plan.findings), entry, setting.entry)
         return GeneratedEntry(
             entry,
             setting.entry,
@@ -430,7 +430,8 @@ class ModuleMaker:
         top = "\n".join(header) + "\n" + (f"\n{block.strip()}\n" if block.strip() else "")
         buffer = Buffer.emitted(top, (), "owned") + Buffer(run for _, run in bodies(live))
         own = self._own_text(top, live)
-        prove_module(self.manifest, own)
+        parts = {part.path: "\n" * (part.first_line - 1) + part.body for part in self.parts.values()}
+        prove_module(self.manifest, own, Places(self.manifest, parts, self.marker))
         return GeneratedModule(
             self.manifest,
             buffer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from afd_patchkit.fence import delta_of, parsed
@@ -204,15 +204,25 @@ class Places:
 
     def of(self, leaning: Leaning) -> tuple[str | None, Position | None]:
         """The delta and the place of a reference."""
-        entry = self.entries.get(leaning.piece.ref)
+        written = _written(leaning.reference.node).partition("(")[0]
+        return self.at(leaning.piece.ref, leaning.text.text.split("\n"), leaning.reference.line, written)
+
+    def at(self, ref: str, lines: Sequence[str], number: int, written: str) -> tuple[str | None, Position | None]:
+        """The delta and the place in the manifest of something in a generated module.
+
+        Args:
+            ref: the entry, `module.py::name`.
+            lines: the lines of the module.
+            number: the line that it stands in, counted from 1.
+            written: how it is written there.
+        """
+        entry = self.entries.get(ref)
         if entry is None:
             return None, self.manifest.where
-        text, reference = leaning.text, leaning.reference
-        line = text.text.split("\n")[reference.line - 1]
+        line = lines[number - 1]
         if entry.kind == "owned":
             return None, self._in_part(line) or entry.where
-        written = _written(reference.node).partition("(")[0]
-        fence = _fence(text.text.split("\n")[: reference.line], self.marker)
+        fence = _fence(lines[:number], self.marker)
         deltas = [d for d in nested(entry.deltas) if fence is None or d.name == fence]
         for delta in deltas:
             for code in codes(delta):
@@ -232,6 +242,22 @@ class Places:
                 if other == line:
                     return Position(path, number, len(line) - len(line.lstrip()) + 1)
         return None
+
+
+def placed(found: Iterable[Finding], entry: Entry, ref: str) -> tuple[Finding, ...]:
+    """Findings about an entry with their place: the first code of a delta that has the name which they are about, else the entry."""
+    return tuple(item.at(entry=ref, **_in_deltas(item, entry)).at(manifest=entry.where) for item in found)
+
+
+def _in_deltas(item: Finding, entry: Entry) -> dict[str, object]:
+    for written in re.findall(r"`([^`\n]+)`", item.message) if item.manifest is None else ():
+        for delta in nested(entry.deltas):
+            for code in codes(delta):
+                if (at := _search(code, written)) is not None:
+                    return {"delta": delta.name, "manifest": at}
+            if written in (delta.rebind or ()):
+                return {"delta": delta.name, "manifest": delta.where}
+    return {}
 
 
 def _fence(lines: Sequence[str], marker: str) -> str | None:
