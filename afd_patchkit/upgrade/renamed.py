@@ -22,6 +22,12 @@ def renamed(old: Symbol, before: Span, new: Symbol, after: Span) -> Mapping[str,
 
     A local name is renamed when the old one is bound no more and the new one was not bound before; a function, class or method when
     the file defines the same thing under the new name alone.
+
+    Args:
+        old: the symbol before.
+        before: bytes of it.
+        new: the symbol now.
+        after: what the bytes have become.
     """
     pairs: Pairs = {}
     if not _alike(list(_nodes(old, before)), list(_nodes(new, after)), pairs):
