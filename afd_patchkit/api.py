@@ -184,7 +184,7 @@ def _state(project: Project) -> tuple[locks.Lock | None, dict[str, str]]:
 def _quick(
     project: Project, lock: locks.Lock | None, inputs: Mapping[str, str], options: RunOptions, *, check: bool
 ) -> Report | None:
-    if lock is None or options.full or options.modules:
+    if lock is None or options.full or options.modules or options.into is not None:
         return None
     return _shortcut(project, lock, inputs, options.overrides, check=check)
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from keyword import iskeyword
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,18 @@ class Project:
         """The folder of the outlines."""
         return self.generated / OUTLINES
 
+    def at(self, folder: Path) -> Project:
+        """The project with another generated folder."""
+        return replace(self, generated=folder, lock=folder / self.lock.relative_to(self.generated))
+
+    def beside(self, moved: Mapping[str, str]) -> Path:
+        """Where it is generated with other versions than the pinned ones: pin or distribution to version."""
+        words = [
+            f"{name}-{version[:12] if re.fullmatch('[0-9a-f]{40}', version) else version}"
+            for name, version in sorted(moved.items())
+        ]
+        return self.generated.with_name(re.sub(r"[^A-Za-z0-9.+_-]", "_", "-".join([self.generated.name, *words])))
+
     def linked(self, path: Path) -> Path | None:
         """The first symbolic link on the way from the project's root to `path`, itself included: nothing is written through one."""
         base = self.root if path.is_relative_to(self.root) else self.generated
@@ -114,7 +126,7 @@ class Project:
             if not path.name.isprintable():
                 problems.append(self._unprintable(path))
                 continue
-            if path.is_symlink() and (path.is_dir() or not self.holds(path)):
+            if path.is_symlink() and (not self.holds(path) or path.is_dir()):
                 problems.append(self.outside(path))
             elif path.is_file():
                 found.append(path)

@@ -120,15 +120,10 @@ def last_line(session: Session, *command: str) -> str:
 
 
 def retired(session: Session, folder: Path) -> str:
-    """The package that is generated where the backport retires, from a copy of the project in `folder`."""
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    shutil.copytree(ROOT / "manifests", folder / "manifests")
-    shutil.copytree(ROOT / "generated", folder / "generated", ignore=shutil.ignore_patterns("afd_backports"))
-    command = [str(session.python), "-m", "afd_patchkit", "regen", "-q", "--vllm", RETIRES]
-    subprocess.run(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
-    )  # a test reads what there is
-    return str(folder / "generated" / "afd_backports")
+    """The package that is generated into `folder` where the backport retires."""
+    command = [str(session.python), "-m", "afd_patchkit", "regen", "-q", "--vllm", RETIRES, "--into", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=False)  # a test reads what there is
+    return str(folder / "afd_backports")
 
 
 def real(session: Session) -> None:

@@ -92,6 +92,12 @@ def engine_options(function: _Command) -> _Command:
             "--full", is_flag=True, help="Regenerate everything, and prove each entry a second time, with libcst."
         ),
         click.option(
+            "--into",
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            help="Generate into DIR, not into the project's folder (default with another version: a folder beside it).",
+        ),
+        click.option(
             "--jobs", type=click.IntRange(min=1), metavar="N", help="Worker processes (default: as many as pay off)."
         ),
     )
@@ -141,6 +147,7 @@ def run_engine(
     offline: bool,
     full: bool,
     jobs: int | None,
+    into: Path | None = None,
 ) -> Report:
     """Load the project and regenerate or check it, with a progress bar where a person waits.
 
@@ -155,6 +162,7 @@ def run_engine(
         offline: use cache and installed distributions only.
         full: regenerate also what digests prove unchanged.
         jobs: worker processes; None chooses.
+        into: the folder to generate into, if it is not the project's.
     """
     from afd_patchkit.api import RunOptions, SourceOptions, regen
     from afd_patchkit.api import check as compare
@@ -169,6 +177,7 @@ def run_engine(
             sources=SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None),
             full=full,
             jobs=jobs,
+            into=into,
             progress=bars.work if bars else None,
         )
         return (compare if check else regen)(project, options)

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import ManifestError, PatchkitError
@@ -170,13 +170,43 @@ def _put(project: Project, commit: str, folder: Path, paths: Sequence[str]) -> N
     if not found:
         return
     blobs = _blobs(_git(project, "cat-file", "--batch", data="".join(f"{digest}\n" for _, digest, _ in found).encode()))
+    links = []
     for (mode, _, shown), blob in zip(found, blobs, strict=True):
-        path = folder.joinpath(*PurePosixPath(shown).parts)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = _inside(folder, shown, commit)
         if mode == "120000":
-            path.symlink_to(os.fsdecode(blob))  # the loader follows links inside the project only
+            links.append((path, os.fsdecode(blob)))
         else:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(blob)
+    for path, target in links:  # behind the files, so that none is written through one
+        if os.path.lexists(path) or not target or "\0" in target:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(target)
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+            raise _hostile(commit, f"the link {path.relative_to(folder).as_posix()!a}, which leads out of the project")
+
+
+def _inside(folder: Path, name: str, commit: str) -> Path:
+    """Where a file of a commit goes. Whoever writes a tree by hand can put any name into it.
+
+    Raises:
+        ManifestError: out of the folder, or into git's own (PK098).
+    """
+    parts = name.split("/")
+    bad = any(p in ("", ".", "..") or p.casefold() == ".git" or "\\" in p or ":" in p or "\0" in p for p in parts)
+    path = folder.joinpath(*parts)
+    if (
+        bad
+        or not path.is_relative_to(folder)
+        or any(p.is_symlink() for p in (path, *path.parents) if p.is_relative_to(folder))
+    ):
+        raise _hostile(commit, f"{name!a}, which no checkout may write")
+    return path
+
+
+def _hostile(commit: str, what: str) -> ManifestError:
+    return ManifestError(finding("PK098", f"commit {commit[:12]} holds {what}", help="Do not trust that commit."))
 
 
 def _blobs(data: bytes) -> Iterator[bytes]:

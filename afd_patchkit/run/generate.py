@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from afd_patchkit.assemble.result import ModuleResult
@@ -16,7 +18,7 @@ from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
 from afd_patchkit.run.compare import check_files, locked_report, stale_inputs
 from afd_patchkit.run.differences import differences, status_of
-from afd_patchkit.run.lock import Lock, check_entries
+from afd_patchkit.run.lock import Lock, check_entries, load
 from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
 from afd_patchkit.run.options import RunOptions
@@ -55,6 +57,13 @@ class Generated:
     moved: Mapping[str, str]
     findings: Sequence[Finding]
     opener: Opener
+
+    @property
+    def target(self) -> Project:
+        """The project with the folder that the run is about: the tracked one is for the pinned versions only."""
+        if self.options.into is not None:
+            return self.project.at(_free(self.project, self.options.into))
+        return self.project.at(self.project.beside(self.moved)) if self.moved else self.project
 
     def report(
         self,
@@ -95,13 +104,14 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
     opener = Opener(options.sources or SourceOptions(), lock, pins)
     workspace = Workspace(pins, opener)
     kept: dict[str, Any] = {}
-    if lock is not None and not options.full and not moved and not options.modules:
+    elsewhere = moved or options.into is not None
+    if lock is not None and not options.full and not elsewhere and not options.modules:
         kept = _proved(project, lock, inputs, chosen)
     results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, options)
     if not moved:
         results = [result.pinned() for result in results]
     results, _ = judged(project, workspace, loaded.manifests, results, opener.options.sources)
-    if lock is not None and options.modules:
+    if lock is not None and options.modules and not elsewhere:
         kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}
         inputs = partly(lock, inputs, results)
     new = build_lock(kept, lock, inputs, pins, results, opener, moved)
@@ -111,7 +121,10 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
 
 def checked(made: Generated, more: Sequence[Finding] = ()) -> Report:
     """What is to be said of a run, and what it would change; nothing is written."""
-    project, lock = made.project, made.lock
+    project, lock = made.target, made.lock
+    if project is not made.project:
+        found = load(project.lock, project.shown(project.lock))
+        project, lock = (made.project, lock) if found is None else (project, found)
     findings = [
         *made.findings,
         *more,
@@ -133,9 +146,31 @@ def written(made: Generated, more: Sequence[Finding] = ()) -> Report:
         # when nothing can be written, say at least what else is wrong
         edits = [f for f in check_files(project, made.lock) if f.group == "edited"] if made.lock else []
         return made.report([*findings, *edits], {})
-    paths, removed = write_generated(project, made.lock, made.new, made.results)
-    status = {r.module: "written" if touched(project, r, paths) else "unchanged" for r in made.results}
+    target = made.target
+    old = made.lock if target is project else load(target.lock, target.shown(target.lock))
+    paths, removed = write_generated(target, old, made.new, made.results)
+    status = {r.module: "written" if touched(target, r, paths) else "unchanged" for r in made.results}
     return made.report(findings, status, paths, removed)
+
+
+def _free(project: Project, folder: Path) -> Path:
+    """`folder`, absolute, if nothing of the project's own is there.
+
+    Raises:
+        ManifestError: it is, holds or lies in the generated folder, the manifests' or git's (PK095).
+    """
+    path = Path(os.path.abspath(folder))
+    real = path.resolve()
+    taken = [project.generated.resolve(), project.manifests.resolve()]
+    if ".git" in real.parts or any(real.is_relative_to(t) or t.is_relative_to(real) for t in taken):
+        raise ManifestError(
+            finding(
+                "PK095",
+                f"{project.shown(path)} cannot be generated into",
+                help="Name a folder apart from the manifests and the generated folder.",
+            )
+        )
+    return path
 
 
 def _proved(project: Project, lock: Lock, inputs: Mapping[str, str], manifests: Sequence[Manifest]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,12 +18,15 @@ class RunOptions:
 
     Attributes:
         overrides: pin or distribution name to version, in place of the pinned one. With another version than the
-            pinned one modules are written only if no entry needs a person.
+            pinned one modules are written only if no entry needs a person, and beside the generated folder: lock and
+            outlines of the pinned one stay.
         modules: only these (paths below the generated package root, or the ends of such paths).
         sources: where upstreams may come from.
         full: regenerate also what digests prove unchanged, and prove each entry a second time.
         jobs: worker processes; by default one below 400 entries.
         progress: told about modules.
+        into: the folder for modules, outlines and lock, in place of the generated one; with other versions than the
+            pinned ones the default is `<generated>-<pin>-<version>` beside it.
     """
 
     overrides: Mapping[str, str] = field(default_factory=dict)
@@ -31,3 +35,4 @@ class RunOptions:
     full: bool = False
     jobs: int | None = None
     progress: Progress | None = None
+    into: Path | None = None

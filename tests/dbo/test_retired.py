@@ -21,15 +21,13 @@ STAYS = {"__init__.py", "ascend_params.py", "ascend_stages.py", "slicer.py"}
 
 
 VARIABLE = "AFD_PATCHKIT_RETIRED"
-"""Names the package that `afd-patchkit regen --vllm 0.30.0` generates in a copy of the project, as `tools/test` makes it."""
+"""Names the package that `afd-patchkit regen --vllm 0.30.0 --into DIR` generates, as `tools/test` does it."""
 
 
 @pytest.fixture(scope="module")
 def package() -> Path:
     if VARIABLE not in os.environ:
-        pytest.skip(
-            f"{VARIABLE} is not set; let it name what `afd-patchkit regen --vllm 0.30.0` generates in a copy of the project"
-        )
+        pytest.skip(f"{VARIABLE} is not set; let it name what `afd-patchkit regen --vllm 0.30.0` generates")
     return Path(os.environ[VARIABLE])
 
 

@@ -6,7 +6,10 @@ import hashlib
 import json
 import shutil
 
+import pytest
+
 from tests.engine.sample import PINS, Sample, codes
+from tests.invented import read_tree, write_tree
 
 
 def test_generated_module_runs_and_keeps_upstream_meaning(sample: Sample) -> None:
@@ -345,10 +348,53 @@ def test_other_version_writes_only_what_is_settled(sample: Sample) -> None:
     sample.release("engine", "out = 0\n", "out = 0.0\n")  # no delta is concerned: clean
     report = sample.regen(overrides={"acme": "1.1"}, sources=sources)
     assert report.exit_code == 0, report.findings
-    assert "out = 0.0" in sample.generated().read_text()
-    assert json.loads(sample.lock.read_text())["overrides"] == {"acme": "1.1"}
-    assert sample.check(sources=sources).exit_code == 1
+    assert sample.state() == before, "the tracked lock and outlines are of the pinned version"
+    made = sample.root / "generated-acme-1.1"
+    assert report.written[0] == "generated-acme-1.1/generated_acme/__init__.py"
+    assert "out = 0.0" in (made / "generated_acme/acme_set/runner.py").read_text()
+    assert json.loads((made / "patchkit.lock").read_text())["overrides"] == {"acme": "1.1"}
+    assert sample.run({"acme": old}, only_check=True).exit_code == 0
+    assert sample.run({"acme": old}, only_check=True, full=True).exit_code == 0
+    assert sample.check(overrides={"acme": "1.1"}, sources=sources).exit_code == 0
+    (made / "generated_acme/acme_set/runner.py").unlink()
+    assert sample.check(overrides={"acme": "1.1"}, sources=sources).exit_code == 1
     assert codes(sample.regen(overrides={"nobody": "1"})) == ["PK091"]
+
+
+def test_a_folder_of_the_users_choice(sample: Sample) -> None:
+    sample.regen()
+    before = sample.state()
+    for into, shown in ((sample.root / "build/other", "build/other"), (sample.root.parent / "far", None)):
+        write_tree(into, {"mine.txt": "mine"})
+        report = sample.regen(into=into)
+        assert report.exit_code == 0
+        assert f"{shown or into.as_posix()}/patchkit.lock" in report.written
+        made = read_tree(into)
+        assert made.pop("mine.txt") == b"mine"
+        assert made == before
+        assert sample.check(into=into).exit_code == 0
+        write_tree(into, {"generated_acme/acme_set/runner.py": "mine = 1\n"})
+        assert "PK115" in codes(sample.regen(into=into))
+    assert sample.state() == before
+
+
+@pytest.mark.parametrize(
+    "into", ["generated", "generated/x", ".", "manifests", "manifests/x", ".git", ".git/hooks", "link"]
+)
+def test_a_folder_that_is_taken(sample: Sample, into: str) -> None:
+    sample.regen()
+    (sample.root / "link").symlink_to("manifests")
+    before = read_tree(sample.root)
+    report = sample.regen(into=sample.root / into)
+    assert (codes(report), report.exit_code) == (["PK095"], 2)
+    assert read_tree(sample.root) == before
+
+
+@pytest.mark.parametrize("version", ["../../x", "a/b", "..", "/tmp/x", "C:\\x", "9" * 300])
+def test_the_folder_beside_lies_beside(sample: Sample, version: str) -> None:
+    folder = sample.project.beside({"acme": version})
+    assert folder.parent == sample.root
+    assert folder.name.startswith("generated-acme-")
 
 
 def test_delegate_with_header_deltas(sample: Sample) -> None:

@@ -118,7 +118,7 @@ def test_the_release_with_native_ubatches_gets_nothing_of_the_backport(project: 
     regen(project)
     report = regen(project, RunOptions(overrides={"vllm": "0.30.0"}))
     assert report.exit_code == 0, report.findings
-    package = project.generated / project.package
+    package = project.beside({"vllm": "0.30.0"}) / project.package
     assert {p.name for p in (package / SET).glob("*.py")} == {*STAYS, "__init__.py"}
     for name, part in STAYS.items():
         # Our own parts, and no text of upstream's.

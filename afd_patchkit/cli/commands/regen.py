@@ -24,7 +24,8 @@ def command(session: Session, check: bool, **options: Any) -> int:
     MODULE is a module as its manifest names it, for instance `acme_backport/runner.py`; without any, all are generated.
     Either everything that was asked for is written, with the lock, or nothing is.
 
-    With another version than the pinned one, modules are written only when every entry is unchanged, clean or retired.
+    With another version than the pinned one, modules are written only when every entry is unchanged, clean or retired, and
+    into a folder of their own beside the generated one, or into DIR: `upgrade --write` moves the pin.
     """
     if check:
         session.command = "check"
