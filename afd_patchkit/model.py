@@ -399,6 +399,10 @@ class Entry(Model):
     share: bool = Field(
         default=False, description="the same symbol is generated more than once; every entry of it must say so"
     )
+    elsewhere: Prose | None = Field(
+        default=None,
+        description="why the copy needs nothing of what completes its definition elsewhere in upstream's module",
+    )
     depends_on: tuple[Prose, ...] = Field(
         default=(), description="entries reviewed together with this one: name, or module.py::name"
     )

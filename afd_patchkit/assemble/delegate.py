@@ -24,6 +24,7 @@ from afd_patchkit.fence import closing, parsed
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.model import Entry
+from afd_patchkit.names.completions import attributes_set
 from afd_patchkit.names.imports import LINE
 from afd_patchkit.names.model import CAPTURE, ImportNeed
 from afd_patchkit.references.calls import Shape, listed, misfit
@@ -112,7 +113,9 @@ def delegate_text(entry: Entry, symbol: Symbol, group: str | None, setting: Sett
         "" if group else implied(symbol),
         yields=_yields(tree.body),
     )
-    carried = attributes(symbol) if entry.via == "original" else ()
+    carried = (*attributes(symbol), *attributes_set(symbol)) if entry.via == "original" else ()
+    if reached.ending == "value" or reached.role in ("cached", "setter", "deleter"):
+        carried = ()
     after = _carried(mangled(entry.name or symbol.name, _private(symbol) if group else None), kept, carried)
     owner = ".".join([home.bound, *class_path(symbol)])
     name = mangled(symbol.name, _private(symbol))

@@ -16,6 +16,7 @@ from afd_patchkit.delta.place import indent_of
 from afd_patchkit.findings.errors import DeltaError
 from afd_patchkit.findings.finding import Finding
 from afd_patchkit.model import Code, Entry, Probe
+from afd_patchkit.names.completions import Completion, completions, incomplete
 from afd_patchkit.names.model import NameContext, NamePlan
 from afd_patchkit.names.resolve import resolve_names
 from afd_patchkit.references.judge import placed
@@ -80,6 +81,7 @@ class GeneratedEntry:
         header: comment lines above it.
         body: its text without the header, indented for its place.
         findings: what does not stop generation.
+        completions: what completes its symbol elsewhere.
     """
 
     entry: Entry
@@ -95,6 +97,7 @@ class GeneratedEntry:
     signature_note: str | None = None
     findings: tuple[Finding, ...] = ()
     watched: tuple[Symbol, ...] = field(default=())
+    completions: tuple[Completion, ...] = ()
 
     @property
     def name_spans(self) -> tuple[Span, ...]:
@@ -180,9 +183,24 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
         renamed=(symbol.name, name) if name != symbol.name else None,
         removal=setting.removal,
     )
-    findings = placed((*applied.findings, *plan.findings), entry, setting.entry)
+    found = completions(symbol, source)
+    lacks = incomplete(symbol, found, explained=entry.elsewhere is not None)
+    said = (*applied.findings, *plan.findings, *lacks)
+    findings = placed(said, entry, setting.entry)
     return GeneratedEntry(
-        entry, setting.entry, name, symbol, applied, plan, tuple(header), body, tuple(changes), (), note, findings
+        entry,
+        setting.entry,
+        name,
+        symbol,
+        applied,
+        plan,
+        tuple(header),
+        body,
+        tuple(changes),
+        (),
+        note,
+        findings,
+        completions=found,
     )
 
 

@@ -10,6 +10,7 @@ from afd_patchkit.assemble.entry import GeneratedEntry
 from afd_patchkit.delta.context import digest_of, edit_context
 from afd_patchkit.delta.edits import Edit
 from afd_patchkit.digests import short
+from afd_patchkit.names.completions import recorded
 from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.facts import attributes_read, body_digest, result_shape
 from afd_patchkit.source.locate import Symbol
@@ -27,6 +28,8 @@ def entry_record(generated: GeneratedEntry) -> dict[str, Any]:
     if symbol is None:
         return out
     out |= symbol_record(symbol)
+    if entry.kind != "delegate" and (elsewhere := recorded(generated.completions)):
+        out["completed"] = elsewhere
     if generated.plan is not None and generated.plan.rebindings:
         out["rebindings"] = dict(generated.plan.rebindings)
     if generated.name_spans:

@@ -82,12 +82,12 @@ RULES: Mapping[type[model.Model], Rule] = {
         {
             "copy": Alternative(
                 needs=("symbol",),
-                may=("branch", "accessor", "late", "deltas"),
+                may=("branch", "accessor", "elsewhere", "late", "deltas"),
                 help="Name the upstream symbol that is copied.",
             ),
             "backport": Alternative(
                 needs=("symbol",),
-                may=("branch", "accessor", "late", "deltas"),
+                may=("branch", "accessor", "elsewhere", "late", "deltas"),
                 help="Name the donor's symbol that is copied.",
             ),
             "delegate": Alternative(

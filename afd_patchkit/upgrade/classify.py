@@ -17,6 +17,7 @@ from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.manifest.nested import nested, takes_of
 from afd_patchkit.model import Delta, Entry
+from afd_patchkit.names.completions import WORDS, places
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.upgrade.checks import early_exits, is_serious
 from afd_patchkit.upgrade.deltas import EntryChange, Judged, judge
@@ -98,6 +99,7 @@ def classify(subject: Subject) -> EntryResult:
     if changed:
         reasons += signature_findings(subject.ref, subject.entry, subject.record, subject.base, subject.symbol)
     reasons += _unset(subject, change)
+    reasons += _completed(subject)
     reasons += subject.leanings
     errors, gates = _gates(subject, judged)
     reasons += [f for f in (*errors, *gates) if f not in reasons]
@@ -216,6 +218,34 @@ def _gates(subject: Subject, judged: Judged) -> tuple[list[Finding], list[Findin
 def _said(item: Finding) -> tuple[str, str]:
     """What a finding says, whatever versions it names."""
     return item.code, re.sub(r"\b\d+(\.\d+)+\w*", "V", item.message)
+
+
+def _completed(subject: Subject) -> list[Finding]:
+    """What upstream does now elsewhere to a definition that is copied, and did not do before."""
+    generated, symbol = subject.new.generated, subject.symbol
+    if generated is None or symbol is None or subject.entry.kind == "delegate" or not subject.touched:
+        return []
+    known = [d for digests in subject.record.get("completed", {}).values() for d in digests]
+    new = []
+    for one in generated.completions:
+        if one.digest in known:
+            known.remove(one.digest)
+        else:
+            new.append(one)
+    if not new:
+        return []
+    words = ", ".join(dict.fromkeys(WORDS[c.how] for c in new))
+    return [
+        finding(
+            "PK554",
+            f"upstream has a new statement elsewhere that {words}",
+            entry=subject.ref,
+            manifest=subject.entry.where,
+            upstream=symbol.position,
+            details=places(symbol, new),
+            help="Does the copy need the same? Then add it; else accept.",
+        )
+    ]
 
 
 def _unset(subject: Subject, change: EntryChange) -> list[Finding]:

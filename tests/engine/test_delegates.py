@@ -64,6 +64,14 @@ def slow(n):
     return object()
 
 
+def counted(n):
+    counted.calls += 1
+    return n
+
+
+counted.calls = 0
+
+
 class K:
     made = 0
 
@@ -306,6 +314,13 @@ def test_cached_functions_keep_what_their_callers_use(sample: Sample) -> None:
     assert ops().slow(1) is first
     ops().slow.cache_clear()
     assert ops().slow(1) is not first
+
+
+def test_attributes_of_a_function_come_along(sample: Sample) -> None:
+    module = made(sample, "counted", "return __original__(...)")
+    install(module, "counted")
+    ops().counted(1)
+    assert ops().counted.calls == 1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,237 @@
+"""What completes a definition elsewhere: named at the pin, kept in the lock, reviewed on an upgrade."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from afd_patchkit.findings.finding import Finding
+from tests.engine.sample import Sample
+from tests.upgrade.world import World
+from tests.upgrade.world import codes as reasons
+
+MODULE = """
+import functools
+import warnings
+from enum import Enum
+from functools import singledispatch, total_ordering
+from dataclasses import dataclass
+from acme.deco import deco, rewriting, Meta
+
+A = [1]
+B = {{}}
+
+
+@singledispatch
+def show(x):
+    return "object"
+
+
+def f(n):
+    return n
+
+
+class C:
+    extra = 1
+
+    def m(self):
+        return 1
+
+    @singledispatchmethod
+    def kind(self, x):
+        return 1
+
+
+{more}
+"""
+
+MANIFEST = """
+schema: 1
+module: acme_set/out.py
+summary: Copies.
+pin: acme
+entries:
+  - symbol: acme.m:{symbol}
+    reason: a test
+{extra}
+"""
+
+
+def found(sample: Sample, symbol: str, more: str, extra: str = "", before: str = MODULE) -> list[Finding]:
+    """Findings about completions when one symbol is copied."""
+    (sample.root / "manifests/acme_set/runner.yaml").unlink(missing_ok=True)
+    sample.upstream(
+        "m",
+        before.replace("from functools import s", "from functools import singledispatchmethod, s").format(more=more),
+    )
+    sample.upstream("deco", "def deco(f):\n    return f\nrewriting = deco\nclass Meta(type): pass\n")
+    sample.manifest(MANIFEST.format(symbol=symbol, extra=extra), "out")
+    report = sample.regen()
+    assert not [f for f in report.findings if f.severity.value == "error"], report.findings
+    return [f for f in report.findings if f.code in {"PK334", "PK636"}]
+
+
+LOUD = [
+    ("show", "@show.register\ndef _(x: int):\n    return 'int'"),
+    ("show", "@show.register(int)\ndef _(x):\n    return 'int'"),
+    ("show", "show.register(int, f)"),
+    ("show", "show.register(int)(f)"),
+    ("show", "_ = show.register(int, f)"),
+    ("show", "for t in (int, str):\n    show.register(t, f)"),
+    ("show", "try:\n    import numpy\nexcept ImportError:\n    pass\nelse:\n    show.register(numpy.ndarray, f)"),
+    ("A", "A += [3]"),
+    ("A", "A.append(3)"),
+    ("A", "A.extend([3])"),
+    ("A", "A[0] = 3"),
+    ("A", "A[1:] = [3]"),
+    ("A", "del A[0]"),
+    ("A", "del A"),
+    ("A", "if f(1):\n    A += [3]"),
+    ("A", "with open('x') as A:\n    pass"),
+    ("A", "for A in (1, 2):\n    pass"),
+    ("A", "if (A := f(2)):\n    pass"),
+    ("A", "import os as A"),
+    ("A", "B['a'], A[0] = 1, 2"),
+    ("A", "last = A.pop()"),
+    ("B", "B.update(a=1)"),
+    ("B", "B.setdefault('a', []).append(1)"),
+    ("B", "B['a']['b'] = 1"),
+    ("B", "B |= {{'a': 1}}"),
+    ("f", "f.count = 1"),
+    ("f", "f.count: int = 1"),
+    ("f", "f.count += 1"),
+    ("f", "f.__doc__ = 'x'"),
+    ("f", "setattr(f, 'count', 1)"),
+    ("C", "C.extra = 5"),
+    ("C", "C.register(int)"),
+    ("C", "del C.extra"),
+    ("C", "delattr(C, 'extra')"),
+    ("C", "setattr(C, 'm', f)"),
+    ("C", "for name in 'ab':\n    setattr(C, name, f)"),
+    ("C", "@C.register\nclass D:\n    pass"),
+    ("C.m", "C.m = deco(C.m)"),
+    ("C.m", "C.m.count = 1"),
+    ("C.m", "setattr(C, 'm', f)"),
+    ("C.m", "del C.m"),
+    ("C.kind", "@C.kind.register\ndef _(self, x: int):\n    return 2"),
+]
+
+
+@pytest.mark.parametrize(("symbol", "more"), LOUD, ids=[f"{s}: {m.splitlines()[0]}" for s, m in LOUD])
+def test_it_is_a_warning_that_names_the_line(sample: Sample, symbol: str, more: str) -> None:
+    (warning,) = found(sample, symbol, more)
+    assert warning.code == "PK334"
+    assert warning.details
+    assert all(detail.startswith("acme/m.py:") for detail in warning.details)
+    lock = json.loads(sample.lock.read_text())
+    assert lock["modules"]["acme_set/out.py"]["entries"][symbol.rpartition(".")[2]]["completed"]
+
+
+@pytest.mark.parametrize(("symbol", "more"), [("f", "f = deco(f)"), ("A", "A = [2]"), ("C", "C = deco(C)")])
+def test_a_name_that_is_bound_again_below(sample: Sample, symbol: str, more: str) -> None:
+    (warning,) = found(sample, symbol, more, "    branch: 1")
+    assert warning.code == "PK334"
+
+
+@pytest.mark.parametrize("inside", ["m = deco(m)", "m.count = 1", "@m.register\n    def other(self):\n        pass"])
+def test_in_the_class_itself(sample: Sample, inside: str) -> None:
+    before = MODULE.replace("        return 1\n\n    @single", f"        return 1\n\n    {inside}\n\n    @single")
+    branch = "    branch: 1" if inside.startswith("m =") else ""
+    (warning,) = found(sample, "C.m", "", branch, before)
+    assert warning.code == "PK334"
+
+
+MILD = [
+    ("f", "register(op_func=f)"),
+    ("f", "functools.update_wrapper(f, show)"),
+    ("A", "def more():\n    A.append(1)"),
+    ("A", "def more():\n    global A\n    A = []"),
+    ("C", "def more():\n    C.extra = 2"),
+]
+
+
+@pytest.mark.parametrize(("symbol", "more"), MILD, ids=[f"{s}: {m.splitlines()[-1].strip()}" for s, m in MILD])
+def test_what_may_act_on_it_is_a_note(sample: Sample, symbol: str, more: str) -> None:
+    assert [f.code for f in found(sample, symbol, "def register(**k):\n    pass\n" + more)] == ["PK636"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("class C:", "@rewriting\nclass C:", ["PK636"]),
+        ("class C:", "class C(metaclass=Meta):", ["PK636"]),
+        ("class C:", "@dataclass\nclass C:", []),
+        ("class C:", "@total_ordering\nclass C:", []),
+        ("class C:", "class C(Enum):", []),
+    ],
+)
+def test_what_may_rewrite_the_members_of_a_class(sample: Sample, old: str, new: str, expected: list[str]) -> None:
+    assert [f.code for f in found(sample, "C.m", "", before=MODULE.replace(old, new))] == expected
+
+
+QUIET = [
+    ("A", "__all__ = ['A']\n__all__ += ['B']"),
+    ("A", "x = A[0]"),
+    ("A", "x = A.index(1)"),
+    ("A", "def other(A):\n    A.append(1)"),
+    ("A", "def other():\n    A = []\n    A.append(1)"),
+    ("A", "if __name__ == '__main__':\n    A.append(3)"),
+    ("A", "class D:\n    A = [2]\n    A.append(2)"),
+    ("f", "x = f(1)"),
+    ("f", "@f\ndef g():\n    pass"),
+    ("f", "print(f)"),
+    ("f", "class D:\n    f = 1"),
+    ("C", "x = C()\nx.extra = 1"),
+    ("C", "class D(C):\n    extra = 2"),
+    ("C.m", "class D(C):\n    m = deco(C.m)"),
+    ("show", "x = show.registry"),
+]
+
+
+@pytest.mark.parametrize(("symbol", "more"), QUIET, ids=[f"{s}: {m.splitlines()[-1].strip()}" for s, m in QUIET])
+def test_what_does_not_act_on_it_is_quiet(sample: Sample, symbol: str, more: str) -> None:
+    assert found(sample, symbol, more) == []
+
+
+def test_the_manifest_says_why_it_is_right(sample: Sample) -> None:
+    (note,) = found(sample, "f", "f.count = 1", "    elsewhere: nobody counts here.")
+    assert (note.code, note.exit_code) == ("PK334", 0)
+
+
+# ---- on an upgrade ------------------------------------------------------------------------------------------------------
+
+OLD = """
+def f(n):
+    return n
+
+f.count = 1
+f.rank = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ("", "unchanged"),
+        ("f.count=1\nf.rank = 1  # moved and set otherwise\n", "unchanged"),
+        (OLD.partition("f.rank")[0], "unchanged"),
+        (OLD + "f.more = 2\n", "review"),
+        (OLD.replace("f.rank = 1", "f.rank = 2"), "review"),
+        (OLD + "def g():\n    f.count = 2\n", "review"),
+        (OLD + "def g():\n    pass\n", "unchanged"),
+    ],
+)
+@pytest.mark.parametrize("old", ["1.0", None])
+def test_a_new_one_is_a_review(tmp_path: Path, change: str, status: str, old: str | None) -> None:
+    world = World(tmp_path)
+    new = change if "def f" in change or not change else OLD.partition("f.count")[0] + change
+    world.release("1.0", {"engine": OLD})
+    world.release("2.0", {"engine": new or OLD})
+    world.deltas("")
+    manifest = world.root / "manifests/set/runner.yaml"
+    manifest.write_text(manifest.read_text() + "    elsewhere: known.\n")
+    world.regen()
+    (entry,) = world.upgrade(old=old).entries
+    assert (entry.status, reasons(entry)) == (status, {"PK554"} if status == "review" else set())
