@@ -168,7 +168,7 @@ class Meanings:
             return Meaning("provided")
         binding = lookup(self.context.symbol.file, name, self.context.source).binding
         if self.context.kind == "backport":
-            if binding is not None and self._same_object(name, described, binding):
+            if binding is not None and self._same_import(name, described, binding):
                 return self._backport(name, attribute=False, late=False) or Meaning("provided")
             return Meaning("provided", rebinding=described)
         if binding is None and name not in BUILTINS:
@@ -177,12 +177,19 @@ class Meanings:
             return Meaning("provided")
         return self._shadowed(name, described)
 
+    def _same_import(self, name: str, described: str, binding: Binding) -> bool:
+        """Whether a manifest import is the one by which upstream's module gets `name`."""
+        need = _imported(name, described)
+        if need is None or binding.mutable or binding.kind not in {"import", "from"}:
+            return False
+        return need.meaning in {own.meaning for own in by_value(binding, "")}
+
     def _same_object(self, name: str, described: str, binding: Binding) -> bool:
         """Whether a manifest import gives what upstream's module has under `name`: by the same import, or from where it leads."""
         need = _imported(name, described)
         if need is None or binding.mutable:
             return False
-        if binding.kind in {"import", "from"} and need.meaning in {own.meaning for own in by_value(binding, "")}:
+        if self._same_import(name, described, binding):
             return True
         source, home = self.context.source, self.context.symbol.file.module
         upstreams = find_definition(source, home, name)
