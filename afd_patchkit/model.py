@@ -69,7 +69,7 @@ class Code:
 
 
 What = Literal[
-    "symbol", "symbol or module", "name", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression",
+    "symbol", "symbol or module", "name", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression", "element",
     "targets", "clause", "head", "parameter", "member",
     "prose", "python name", "delta name", "part", "module", "pin name", "distribution", "version",
 ]  # fmt: skip
@@ -129,6 +129,8 @@ AnyPatternCode = Annotated[Code, Holds("any pattern")]
 StatementsCode = Annotated[Code, Holds("statements")]
 WithCode = Annotated[Code, Holds("with")]
 ExpressionCode = Annotated[Code, Holds("expression")]
+ElementCode = Annotated[Code, Holds("element")]
+"""An expression, which may be starred."""
 TargetsCode = Annotated[Code, Holds("targets")]
 ClauseCode = Annotated[Code, Holds("clause")]
 HeadCode = Annotated[Code, Holds("head")]
@@ -223,7 +225,30 @@ class CallChange(Model):
         default_factory=dict, description="keyword or position (from 0): new value"
     )
     drop: tuple[Argument, ...] = Field(default=(), description="keywords and positions (from 0) to leave out")
+    append: tuple[ElementCode, ...] = Field(
+        default=(), description="positional arguments to add behind those that upstream gives"
+    )
+    rename: dict[
+        Annotated[str, Holds("python name", "the argument")], Annotated[str, Holds("python name", "the argument")]
+    ] = Field(default_factory=dict, description="keyword: its new name; the value stays")
     targets: TargetsCode | None = Field(default=None, description="new assignment targets of the statement")
+
+
+class ElementsChange(Model):
+    """Add, replace or remove one element of a tuple, list or set that upstream writes out; all others stay."""
+
+    of: AnyPatternCode = Field(
+        description="the display itself, or a statement that returns, yields or assigns it, or unpacks into it"
+    )
+    add: ElementCode | None = Field(default=None, description="the new element; behind the others unless placed")
+    replace: ExpressionPatternCode | None = Field(
+        default=None, description="the element to replace; `with` is the new one"
+    )
+    remove: ExpressionPatternCode | None = Field(default=None, description="the element to remove")
+    before: ExpressionPatternCode | None = Field(
+        default=None, description="with `add`: the element that it goes before"
+    )
+    after: ExpressionPatternCode | None = Field(default=None, description="with `add`: the element that it goes behind")
 
 
 class ClauseChange(Model):
@@ -296,6 +321,7 @@ class Delta(Model):
     remove: Pattern | None = Field(default=None, description="statements to drop")
     expr: ExpressionPatternCode | None = Field(default=None, description="expression to replace by `with`")
     call: CallChange | None = Field(default=None, description="change one call, keep its other arguments")
+    elements: ElementsChange | None = Field(default=None, description="change one element of a tuple, list or set")
     clause: ClauseChange | None = Field(default=None, description="change the clauses of a compound statement")
     parameter: ParameterChange | None = Field(default=None, description="declared change of the parameters")
     returns: ExpressionCode | None = Field(default=None, description='new return annotation; "none" removes it')

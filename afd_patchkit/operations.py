@@ -77,7 +77,7 @@ class Operation:
 _SEARCH = ("within", "next_to", "nth", "count")
 _CLASHES = (("nth", "count"),)
 _CHANGE = Alternative(may=("comments",), with_if="replace")
-_HEADER = Alternative(may=("comments", "accessor"), with_if="replace")
+_HEADER = Alternative(may=("comments", "accessor", "within"), clashes=(("accessor", "within"),), with_if="replace")
 
 OPERATIONS: Mapping[str, Operation] = {
     "insert": Operation(
@@ -117,6 +117,13 @@ OPERATIONS: Mapping[str, Operation] = {
         call=True,
         repeats="expressions",
     ),
+    "elements": Operation(
+        Alternative(may=(*_SEARCH, "comments"), clashes=_CLASHES, with_if="replace"),
+        new="expression",
+        anchors=("elements.of",),
+        keeps=True,
+        repeats="expressions",
+    ),
     "clause": Operation(
         Alternative(may=(*_SEARCH, "comments"), clashes=_CLASHES, with_if="replace"),
         new="clause",
@@ -125,7 +132,7 @@ OPERATIONS: Mapping[str, Operation] = {
         repeats="with",
     ),
     "parameter": Operation(_HEADER, new="parameter", header=True),
-    "returns": Operation(Alternative(may=("accessor",)), header=True),
+    "returns": Operation(Alternative(may=("accessor", "within"), clashes=(("accessor", "within"),)), header=True),
     "decorator": Operation(_HEADER, new="expression", header=True, repeats="with"),
     "member": Operation(_CHANGE, new="member", keeps=True, repeats="with"),
     "field": Operation(_CHANGE, new="member", keeps=True, repeats="with"),

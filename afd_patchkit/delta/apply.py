@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from afd_patchkit.delta import header_ops
+from afd_patchkit.delta import element_ops, header_ops
 from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import Edit, Nesting, check_overlaps, render
@@ -84,7 +84,11 @@ def apply_deltas(
         except PatchkitError as error:
             problems += [f.at(entry=entry, delta=delta.name, manifest=delta.where) for f in error.findings]
     if not problems:
-        header_ops.finish(builder)
+        try:
+            header_ops.finish(builder)
+            element_ops.finish(builder)
+        except PatchkitError as error:
+            problems += error.findings
     problems = problems or _outside(builder) or check_overlaps(builder.edits, symbol.file, entry)
     if problems:
         raise DeltaError(*problems)

@@ -53,6 +53,7 @@ class Builder:
         windows: where the patterns of nested deltas are searched; None for the whole symbol.
         clauses: `else` and `finally` that deltas add, by the statement's offset, and the delta's name.
         parameters: what deltas do to the parameter list of each of the symbol's functions, by its place, for `finish`.
+        displays: what deltas do to tuples, lists and sets, by their offset, for `finish`.
     """
 
     symbol: Symbol
@@ -65,6 +66,7 @@ class Builder:
     parents: list[int] = field(default_factory=list)
     windows: Sequence[Window] | None = None
     parameters: dict[int, Parameters] = field(default_factory=dict)
+    displays: dict[int, object] = field(default_factory=dict)
     clauses: dict[tuple[int, str], str] = field(default_factory=dict)
     _broken: set[int] = field(default_factory=set)
     _inline: dict[int, list[int]] = field(default_factory=dict)

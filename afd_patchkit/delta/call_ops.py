@@ -101,12 +101,67 @@ def _arguments(builder: Builder, delta: Delta, node: ast.Call, change: CallChang
         item, own = items.items[nodes.index(found)], builder.file.node_span(value)
         # the parentheses of a call are not part of a generator that is its only argument
         builder.swap(delta, value, own if item.contains(own) else item, code, item)
+    for old, new in change.rename.items():
+        _rename(builder, delta, node, items.items[nodes.index(_required(builder, delta, node, old))], new)
     dropped = {nodes.index(_required(builder, delta, node, key)) for key in change.drop}
     if dropped:
         gone = Span(items.items[min(dropped)].start, items.items[max(dropped)].end)
         builder.drop(delta, items, dropped, gone)
+    if change.append:
+        _positional(builder, delta, node, items, [code.text.strip() for code in change.append], dropped, touched)
     if appended:
         _append(builder, delta, node, items, appended, dropped, touched)
+
+
+def _rename(builder: Builder, delta: Delta, node: ast.Call, item: Span, new: str) -> None:
+    """Give a keyword another name."""
+    if any(keyword.arg == new for keyword in node.keywords):
+        raise builder.fail(
+            "PK219", f"the call has an argument {new!r} already", delta, at=item.start,
+            help="Drop that one, or `set` the value instead.",
+        )  # fmt: skip
+    end = item.start + len(builder.file.data[item.start : builder.file.data.index(b"=", item.start)].rstrip())
+    builder.add(delta, Span(item.start, end), [new], touched=item)
+
+
+def _positional(
+    builder: Builder,
+    delta: Delta,
+    node: ast.Call,
+    items: CommaList,
+    texts: list[str],
+    dropped: set[int],
+    touched: Span,
+) -> None:
+    """Add positional arguments behind the last one of upstream's.
+
+    Args:
+        builder: the edits so far.
+        delta: whose edits they are.
+        node: the call.
+        items: its arguments.
+        texts: the new ones.
+        dropped: numbers of the arguments that the delta takes out.
+        touched: bytes whose meaning it depends on, for the lock.
+    """
+    if len(node.args) == 1 and not node.keywords and isinstance(node.args[0], ast.GeneratorExp):
+        _append(builder, delta, node, items, texts, dropped, touched)
+        return
+    index = len(node.args)
+    kept = [number for number in range(len(items.items)) if number not in dropped]
+    text = items.separator.join(texts) if items.items else ", ".join(texts)
+    if not items.items:
+        builder.add_to_empty(delta, items.open, text, touched)
+        return
+    before, behind = [n for n in kept if n < index], [n for n in kept if n >= index]
+    if before:
+        cuts = items.insert(before[-1] + 1, text)
+    elif behind:
+        cuts = items.insert(behind[0], text)
+    else:  # in place of what goes
+        cuts = [(Span(items.open, items.open), text)]
+    for span, emitted in cuts:
+        builder.add(delta, span, [emitted], touched=touched)
 
 
 def _append(

@@ -54,7 +54,7 @@ class CommaList:
         if not self.vertical:
             return [(Span(end, end), ", " + text)]
         line = f"\n{self._indent(previous.start)}{text}"
-        comma = self._comma_after(index - 1)
+        comma = self.comma_after(index - 1)
         behind = end if comma is None else comma
         stop = Place(self.file).line_end(behind)
         if self._rest(behind):  # the next item or the bracket stands on the same line
@@ -88,7 +88,7 @@ class CommaList:
         """What goes with items `first` to `last`, with the comments above the first one or not."""
         item, end = self.items[first], self.items[last].end
         place = Place(self.file)
-        comma = self._comma_after(last)
+        comma = self.comma_after(last)
         behind = end if comma is None else comma
         more = last + 1 < len(self.items)
         if self._starts_line(item.start) and not self._rest(behind) and (comma is not None or not more):
@@ -115,7 +115,7 @@ class CommaList:
     def _commented(self, start: int, stop: int) -> bool:
         return any(t.kind == "comment" for t in tokens_in(self.file, Span(start, stop)))
 
-    def _comma_after(self, index: int) -> int | None:
+    def comma_after(self, index: int) -> int | None:
         """Offset just behind the comma that follows item `index`, if there is one."""
         end = self.items[index].end
         stop = self.items[index + 1].start if index + 1 < len(self.items) else self.close
@@ -134,6 +134,35 @@ def call_list(file: SourceFile, call: ast.Call) -> tuple[CommaList, list[ast.exp
     nodes: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     nodes.sort(key=file.node_span)
     return CommaList(file, found[at].span.end, close, _spans(items)), nodes
+
+
+def display_list(file: SourceFile, node: ast.Tuple | ast.List | ast.Set) -> tuple[CommaList, bool]:
+    """The elements of a tuple, list or set, and whether it is a tuple without parentheses."""
+    span = file.node_span(node)
+    found = significant(tokens_in(file, span))
+    depth, closed = 0, 0
+    for number, token in enumerate(found):  # does the first bracket close with the last token?
+        depth += _depth(token)
+        if depth == 0:
+            closed = number
+            break
+    bare = _depth(found[0]) != 1 or closed != len(found) - 1
+    inner = found if bare else found[1:-1]
+    items, depth, current = [], 0, list[Token]()
+    for token in inner:
+        depth += _depth(token)
+        if depth == 0 and token.text == ",":
+            items.append(current)
+            current = []
+        else:
+            current.append(token)
+    items += [current] if current else []
+    start, stop = (span.start, span.end) if bare else (found[0].span.end, found[-1].span.start)
+    return CommaList(file, start, stop, _spans(items)), bare
+
+
+def _depth(token: Token) -> int:
+    return (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}")) if token.kind == "op" else 0
 
 
 def parameter_list(file: SourceFile, node: FunctionNode) -> tuple[CommaList, list[str]]:

@@ -6,20 +6,44 @@ import ast
 
 from afd_patchkit.delta.builder import Builder, Parameters
 from afd_patchkit.delta.comma import CommaList, Cut, parameter_list
-from afd_patchkit.model import Code, Delta, ParameterChange
-from afd_patchkit.patterns.select import compile_pattern, equal
+from afd_patchkit.model import ClauseOf, Code, Delta, ParameterChange
+from afd_patchkit.patterns.select import compile_pattern, equal, select
 from afd_patchkit.source.locate import DefinitionNode, FunctionNode
 from afd_patchkit.source.text import Span
 from afd_patchkit.source.tokens import significant, tokens_in
 
 
+def _definition(builder: Builder, delta: Delta) -> ast.AST:
+    """The definition whose header is meant: the symbol's own, or that of a nested one which `within` names."""
+    if delta.within is None:
+        return builder.definition(delta)
+    if isinstance(delta.within, ClauseOf):
+        raise builder.fail("PK215", "a clause has no header", delta, help="`within` must match one nested definition.")
+    (match,) = select(
+        compile_pattern(delta.within, "statements"),
+        builder.symbol,
+        entry=builder.entry,
+        delta=delta.name,
+        windows=builder.windows,
+    )
+    builder.matches.setdefault(delta.name, []).append(match)
+    return match.nodes[0]
+
+
 def _function(builder: Builder, delta: Delta) -> FunctionNode:
-    node = builder.definition(delta)
+    node = _definition(builder, delta)
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         raise builder.fail(
-            "PK215", f"{builder.symbol.reference} is not a function", delta, help="It works on functions only."
+            "PK215",
+            f"{'what `within` matches' if delta.within else builder.symbol.reference} is not a function",
+            delta,
+            help="It works on functions only.",
         )
     return node
+
+
+def _called(builder: Builder, delta: Delta) -> str:
+    return builder.symbol.reference if delta.within is None else f"the nested function of {builder.symbol.reference}"
 
 
 # ---- parameters -----------------------------------------------------------------------------------------------------
@@ -40,7 +64,7 @@ def parameter(builder: Builder, delta: Delta) -> None:
             there = ", ".join(n for n in names if n.isidentifier()) or "none"
             raise builder.fail(
                 "PK219",
-                f"{builder.symbol.reference} has no parameter {name!r}",
+                f"{_called(builder, delta)} has no parameter {name!r}",
                 delta,
                 at=items.open,
                 help=f"It has: {there}.",
@@ -88,7 +112,7 @@ def _add(builder: Builder, delta: Delta, change: ParameterChange, there: Paramet
     if name in names:
         raise builder.fail(
             "PK221",
-            f"{builder.symbol.reference} has a parameter {name!r} already",
+            f"{_called(builder, delta)} has a parameter {name!r} already",
             delta,
             at=items.open,
             help="Upstream may have absorbed the delta: delete it, or `replace` the parameter.",
@@ -181,7 +205,7 @@ def _header_colon(builder: Builder, node: FunctionNode, end: int) -> int:
 def decorator(builder: Builder, delta: Delta) -> None:
     """Add the edit of a `decorator:` delta."""
     change = delta.decorator
-    node = builder.definition(delta)
+    node = _definition(builder, delta)
     assert change is not None
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         raise builder.fail(
@@ -190,7 +214,7 @@ def decorator(builder: Builder, delta: Delta) -> None:
             delta,
             help="Only functions and classes have any.",
         )
-    indent = builder.symbol.indent
+    indent = builder.place.line_indent(builder.file.node_span(node).start)
     if change.add is not None:
         point = _decorator_point(builder, delta, node, change.before, change.after)
         builder.add(delta, Span(point, point), [_line(change.add, indent) + "\n" + indent], touched=Span(point, point))

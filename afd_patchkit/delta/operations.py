@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from afd_patchkit.delta import call_ops, class_ops, clause_ops, header_ops
+from afd_patchkit.delta import call_ops, class_ops, clause_ops, element_ops, header_ops
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import STATEMENT, Keep, Piece, keeps
@@ -299,6 +299,7 @@ APPLIED: Mapping[str, Callable[[Builder, Delta], None]] = {
     "remove": remove,
     "expr": expression,
     "call": call_ops.call,
+    "elements": element_ops.elements,
     "clause": clause_ops.clause,
     "parameter": header_ops.parameter,
     "returns": header_ops.returns,

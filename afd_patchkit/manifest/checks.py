@@ -94,6 +94,11 @@ def _call(change: model.CallChange, table: Table) -> Iterator[Finding]:
     for key in change.drop:
         if key in change.set:
             yield finding("PK011", f"argument `{key}` is both set and dropped", manifest=table.at("drop"))
+    for old, new in change.rename.items():
+        for key, what in ((old, "set"), (new, "set"), (old, "dropped")):
+            if key in (change.drop if what == "dropped" else change.set):
+                message = f"argument `{key}` is both renamed and {what}"
+                yield finding("PK011", message, manifest=table.at("rename"), help="Say what it becomes in one way.")
 
 
 # ---- entries ----------------------------------------------------------------------------------------------------------

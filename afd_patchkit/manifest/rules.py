@@ -44,7 +44,15 @@ RULES: Mapping[type[model.Model], Rule] = {
         always=frozenset({"name", "reason", "frozen"}),
     ),
     model.CallChange: Rule(
-        "call change", "PK011", {"match": Alternative(some_of=("callee", "set", "drop", "targets"))}
+        "call change",
+        "PK011",
+        {"match": Alternative(some_of=("callee", "set", "drop", "append", "rename", "targets"))},
+    ),
+    model.ElementsChange: Rule(
+        "change of elements",
+        "PK011",
+        {"add": _PLACED, "replace": Alternative(), "remove": Alternative()},
+        always=frozenset({"of"}),
     ),
     model.ClauseChange: Rule(
         "clause change",

@@ -102,6 +102,12 @@ def _expression(code: Code) -> ast.expr:
     return body[0].value
 
 
+def _element(code: Code) -> None:
+    text = code.text.strip()
+    starred = text.removeprefix("*")
+    _expression(Code(starred, code.at(1, 2), code.indent) if starred != text else code)
+
+
 def _closes_ours(text: str) -> bool:
     """Whether `text` closes a parenthesis that it did not open: `a) + (b`."""
     try:
@@ -181,6 +187,7 @@ _CHECKS: dict[str, Callable[[Code], object]] = {
     "member": _statements,
     "with": lambda code: None,  # what it is depends on the delta's operation
     "expression": _expression,
+    "element": _element,
     "targets": _targets,
     "clause": _clause,
     "head": compile_head,

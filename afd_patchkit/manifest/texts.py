@@ -147,6 +147,7 @@ HELD: Mapping[What, TextKind] = {
     "statements": TextKind(f"Python statements, {_CODE}", python="code"),
     "with": TextKind(f"Python, {_CODE}; `__upstream__` stands for what is replaced", python="code"),
     "expression": TextKind(f"Python expression, {_CODE}", python="an expression"),
+    "element": TextKind(f"Python expression, which may be starred, {_CODE}", python="an expression"),
     "targets": TextKind(f"assignment targets, {_CODE}", python="an assignment target"),
     "clause": TextKind("whole clause, head and suite, as block scalar (|)", python="code"),
     "head": TextKind(

@@ -210,10 +210,14 @@ def _arguments(pair: Pair, before: Mapping[str, Any], after: Mapping[str, Any], 
         advice = f"{callee} must take what it is now given; or `drop` the argument."
     else:
         splats = {"*", "**"}
-        if not (splats & set(new) - set(old)) or not (change.set or change.drop):
+        more = splats & set(new) - set(old) and (change.set or change.drop or change.rename)
+        shifted = change.append and [a for a in old if a.isdigit() or a == "*"] != [
+            a for a in new if a.isdigit() or a == "*"
+        ]
+        if not more and not shifted:
             return
-        message = f"the call whose arguments the delta changes gives more now: {', '.join(words)}"
-        advice = "May it hold what the delta sets or drops? Then say so in the delta."
+        message = f"the call whose arguments the delta changes gives others now: {', '.join(words)}"
+        advice = "Where does what the delta sets, drops, renames or appends go now? Say so in the delta."
     if old != new:
         yield pair.say("PK519", message, at=at, help=advice)
 

@@ -122,7 +122,7 @@ OPERATIONS = [
     ("clause.remove with with", delta("clause: {of: 'if a: ...', remove: 'else'}\n¶with: 'else: x'"), "PK011"),
     ("parameter placed twice", delta("parameter: {add: 'a', before: b, ¶after: c}"), "PK011"),
     ("parameter removed and placed", delta("parameter: {remove: a, ¶before: b}"), "PK011"),
-    ("parameter within", delta("parameter: {remove: a}\n¶within: 'if a: ...'"), "PK011"),
+    ("member within", delta("member: {remove: a}\n¶within: 'if a: ...'"), "PK011"),
     ("member.replace without with", delta("¶member: {replace: a}"), "PK011"),
     ("decorator with with", delta("decorator: {remove: 'a'}\n¶with: 'b'"), "PK011"),
     ("take in an expression", delta("expr: 'a'\nwith: ¶{take: {pin: p, symbol: a:b}}"), "PK011"),
