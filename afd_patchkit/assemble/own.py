@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from afd_patchkit.assemble.product import Product
 from afd_patchkit.delta.buffer import Run
@@ -36,13 +36,30 @@ def own_text(
         if not pieces or pieces[-1].ref != product.ref:
             rebindings = product.plan.rebindings if product.plan is not None else {}
             rebound = frozenset([*rebindings, *rebindings.values()])
-            pieces.append(Piece(product.ref, product.record["kind"], product.symbol, groups[product.ref], at, rebound))
+            pieces.append(
+                Piece(
+                    product.ref,
+                    product.record["kind"],
+                    product.symbol,
+                    groups[product.ref],
+                    at,
+                    rebound,
+                    tuple(_by_name(product)),
+                )
+            )
         end = at + len(run.text.encode())
         if run.text and _leans(product, run):
             ours.append((at, end))
         texts.append(run.text)
         at = end
     return OwnText(module, "".join(texts), tuple(pieces), joined_ranges(ours), imports)
+
+
+def _by_name(product: Product) -> Iterator[tuple[str, str, str]]:
+    """What an entry imports of upstream's modules by name, to be used at run time."""
+    for need in product.plan.imports if product.plan is not None else ():
+        if need.attribute is not None and need.guard == "none":
+            yield need.module, need.attribute, need.bound
 
 
 def _leans(product: Product, run: Run) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from afd_patchkit.findings.errors import PatchkitError
@@ -24,6 +24,7 @@ class Piece:
         group: the generated class that it is a member of; empty without one.
         start: byte of the text where it begins; it ends where the next one begins.
         rebound: names that mean something else than upstream, and what they mean.
+        imports: what it takes of upstream by name: module, attribute, and the name that is bound.
     """
 
     ref: str
@@ -32,6 +33,7 @@ class Piece:
     group: str
     start: int
     rebound: frozenset[str] = frozenset()
+    imports: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,18 +101,21 @@ class Catalogue:
         names: last parts of the names of all entries.
         copied: entries that have an upstream symbol, as `module:Qual.name`.
         classes: of a generated class (`module:Class`), the upstream classes (`module:Class`) that its members come from.
+        patched: definitions of upstream's modules (`module:name`) that an entry of the same name stands for, and the entry.
     """
 
     modules: frozenset[str]
     names: frozenset[str]
     copied: frozenset[str]
     classes: Mapping[str, tuple[str, ...]]
+    patched: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, manifests: Iterable[Manifest], module_name: Callable[[str], str]) -> Catalogue:
         """The catalogue of some manifests; `module_name` gives the dotted name of a module path."""
         modules, names, copied = set(), set(), set()
         classes: dict[str, dict[str, None]] = {}
+        patched: dict[str, str] = {}
         for manifest in manifests:
             module = module_name(manifest.module)
             modules.add(module)
@@ -121,10 +126,14 @@ class Catalogue:
                 if entry.symbol is None:
                     continue
                 copied.add(f"{module}:{group.name + '.' if group else ''}{name}")
+                symbol = entry.symbol.text.strip()
+                if group is None and symbol.rpartition(":")[2] == name:
+                    patched.setdefault(symbol, manifest.ref(entry, group))
                 owner = entry.symbol.text.rpartition(".")[0]
                 if group is not None and ":" in owner:
                     classes.setdefault(f"{module}:{group.name}", {})[owner] = None
-        return cls(frozenset(modules), frozenset(names), frozenset(copied), {k: tuple(v) for k, v in classes.items()})
+        found = {key: tuple(of) for key, of in classes.items()}
+        return cls(frozenset(modules), frozenset(names), frozenset(copied), found, patched)
 
 
 def joined_ranges(ranges: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

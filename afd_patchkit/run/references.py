@@ -15,6 +15,7 @@ from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
 from afd_patchkit.references.judge import Judgement, Places, judge
 from afd_patchkit.references.overrides import unfit_callers
+from afd_patchkit.references.patched import uses_of_patched
 from afd_patchkit.references.texts import Catalogue, OwnText
 from afd_patchkit.references.world import Counts, World
 from afd_patchkit.run.ownership import module_path
@@ -89,7 +90,9 @@ def judged(
         world = World(result.own.module, texts, upstream_of, project.package, catalogue, gone)
         places = places_of(project, described[result.module], result.lock.get("parts", ()))
         judgement = judge(world, places)
-        result = replace(result, findings=(*result.findings, *unfit_callers(world, places)))  # noqa: PLW2901
+        result = replace(
+            result, findings=(*result.findings, *unfit_callers(world, places), *uses_of_patched(world, places))
+        )  # noqa: PLW2901
         for name in ("resolved", "bound", "outside", "unknown"):
             setattr(total, name, getattr(total, name) + getattr(judgement.counts, name))
         out.append(_with(result, judgement, world.trees.seen))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
 from afd_patchkit.references.contract import changes
 from afd_patchkit.references.judge import Places, gone, missing_imports
+from afd_patchkit.references.patched import uses_of_patched
 from afd_patchkit.references.successors import successors
 from afd_patchkit.references.texts import Catalogue, OwnText
 from afd_patchkit.references.things import Missing
@@ -39,10 +40,12 @@ class Leanings:
     Attributes:
         found: by entry.
         problems: by entry, what does not work there; "" for imports that no entry uses.
+        remarks: what works, and may not be meant.
     """
 
     found: dict[str, list[Leant]] = field(default_factory=dict)
     problems: dict[str, list[Finding]] = field(default_factory=dict)
+    remarks: list[Finding] = field(default_factory=list)
 
 
 def leanings(
@@ -77,6 +80,7 @@ def leanings(
         for bound, item in missing_imports(world, places):
             for ref in _users(text, bound) or [""]:
                 _say(out, ref, replace(item, entry=ref or None))
+        out.remarks += uses_of_patched(world, places)
         for leaning in world.leanings():
             problem = gone(world, leaning, places)
             out.found.setdefault(leaning.piece.ref, []).append(Leant(leaning, world, places, problem is None))
@@ -98,6 +102,20 @@ def _users(text: OwnText, bound: str) -> list[str]:
     ends = [piece.start for piece in text.pieces[1:]] + [len(data)]
     word = re.compile(rb"\b" + re.escape(bound.encode()) + rb"\b")
     return [piece.ref for piece, end in zip(text.pieces, ends, strict=True) if word.search(data, piece.start, end)]
+
+
+def new_remarks(here: Leanings, base: Leanings | None, warned: Collection[str], ref: str) -> tuple[Finding, ...]:
+    """Remarks about an entry that the base has not; without its text those of kinds that the lock has no warning of.
+
+    Args:
+        here: the new side.
+        base: the old one; None when its text is not at hand.
+        warned: codes of warnings that the base had.
+        ref: the entry.
+    """
+    known = {_said(f) for f in base.remarks} if base is not None else set()
+    mine = [f for f in here.remarks if f.entry == ref and _said(f) not in known]
+    return tuple(f for f in mine if base is not None or f.code not in warned)
 
 
 def new_problems(here: Leanings, base: Leanings | None, locked: Mapping[str, Any], ref: str) -> tuple[Finding, ...]:

@@ -27,7 +27,7 @@ from afd_patchkit.source.deep import deep
 from afd_patchkit.source.locate import Symbol, parse_reference
 from afd_patchkit.upgrade.classify import Subject, classify, missing, moved, takes
 from afd_patchkit.upgrade.dropped import Sides, doubts
-from afd_patchkit.upgrade.leanings import Leanings, changed_contracts, leanings, new_problems
+from afd_patchkit.upgrade.leanings import Leanings, changed_contracts, leanings, new_problems, new_remarks
 from afd_patchkit.upgrade.moved import Release, search
 from afd_patchkit.upgrade.partners import drifted_partners, needs_retired_module
 from afd_patchkit.upgrade.result import AliasChange, EntryResult, UpgradeResult
@@ -277,6 +277,7 @@ class Upgrader:
         record = self._record(manifest, ref, before)
         locked = self._locked(manifest, ref).get("references", {})
         compared = base.leant if before is not None else None
+        warned = frozenset((self.lock or {}).get("warnings", ()))
         gates = tuple(f for f in here.gates.get(ref, ()) if f not in base.gates.get(ref, ()))
         subject = Subject(
             ref=ref,
@@ -294,8 +295,12 @@ class Upgrader:
             read_new=here.workspace.read,
             version=pin.identity,
             gates=(*gates, *new_problems(here.leant, compared, locked, ref)),
-            leanings=(*changed_contracts(here.leant, compared, locked, ref), *here.doubtful.get(ref, ())),
-            warnings=frozenset((self.lock or {}).get("warnings", ())),
+            leanings=(
+                *changed_contracts(here.leant, compared, locked, ref),
+                *new_remarks(here.leant, compared, warned, ref),
+                *here.doubtful.get(ref, ()),
+            ),
+            warnings=warned,
         )
         if entry.kind == "owned" or entry.symbol is None:
             return classify(subject)

@@ -253,3 +253,65 @@ def test_e1_a_condition_is_never_true_by_emptiness(
     assert entry.status == status
     if status == "review":
         assert codes(entry) == {"PK543"}
+
+
+CALLS = """\
+  - symbol: acme.engine:reserve
+    reason: a test
+"""
+OTHER = """\
+schema: 1
+module: set/other.py
+summary: Entries.
+pin: acme
+{imports}entries:
+  - symbol: acme.loop:run
+    reason: a test
+{more}"""
+LOOP = "from acme.engine import reserve\n\ndef run(n):\n    return reserve(n)\n"
+
+
+@pytest.mark.parametrize(
+    ("imports", "more", "expected"),
+    [
+        ("", "", ["PK335"]),
+        ("", "    late: [reserve]\n", []),
+        ("", "    deltas:\n      - {name: upstream's, rebind: {reserve: 'reserve'}}\n", []),
+        (
+            "imports:\n  - from generated_acme.set.runner import reserve\n",
+            "    deltas:\n      - {name: ours, rebind: {reserve: 'reserve'}}\n",
+            [],
+        ),
+    ],
+)
+def test_c5_another_entry_replaces_what_the_text_calls(
+    world: World, imports: str, more: str, expected: list[str]
+) -> None:
+    manifest(world, CALLS)
+    world.write("manifests/set/other.yaml", OTHER.format(imports=imports, more=more))
+    found = at_the_pin(world, loop=LOOP).findings
+    assert [f.code for f in found if f.exit_code] == expected
+    assert all("set/runner.py::reserve" in f.message for f in found if f.exit_code)
+
+
+@pytest.mark.parametrize(
+    "entry", [CALLS.replace("reason", "name: other\n    reason"), CONDITION.replace("reserve", "U")]
+)
+def test_c5_what_replaces_nothing_is_quiet(world: World, entry: str) -> None:
+    manifest(world, entry)
+    world.write("manifests/set/other.yaml", OTHER.format(imports="", more=""))
+    assert [f.code for f in at_the_pin(world, loop=LOOP).findings if f.exit_code] == []
+
+
+@pytest.mark.parametrize("passed_on", [False, True])
+def test_c5_a_new_call_is_a_review(world: World, passed_on: bool) -> None:
+    manifest(world, CALLS)
+    world.write("manifests/set/other.yaml", OTHER.format(imports="", more=""))
+    again = "from acme.engine import reserve\n" if passed_on else ""
+    where = "again" if passed_on else "engine"
+    old = "def run(n):\n    return n\n"
+    new = f"from acme.{where} import reserve as held\n\ndef run(n):\n    return held(n)\n"
+    assert not [f for f in at_the_pin(world, loop=old, again=again).findings if f.exit_code]
+    world.release("2.0", {"engine": ENGINE, "loop": new, "again": again})
+    entries = {e.ref.partition("::")[2]: e for e in world.upgrade().entries}
+    assert (entries["run"].status, codes(entries["run"])) == ("review", {"PK335"})
