@@ -20,7 +20,7 @@ from afd_patchkit.model import Code, Entry, Model, Probe
 from afd_patchkit.upstream.cache import Store
 from afd_patchkit.version import ENGINE, __version__
 
-FORMAT = 3
+FORMAT = 6
 """Of the kept JSON data; raised when `product.to_json` writes something else."""
 
 

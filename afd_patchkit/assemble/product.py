@@ -107,7 +107,7 @@ def to_json(product: Product) -> dict[str, Any]:
         "plan": None
         if plan is None
         else {
-            "imports": [[need.module, need.attribute, need.alias, need.guard] for need in plan.imports],
+            "imports": [[need.module, need.attribute, need.alias, need.guard, need.hidden] for need in plan.imports],
             "statements": list(plan.statements),
             "rebindings": dict(plan.rebindings),
             "future_annotations": plan.future_annotations,

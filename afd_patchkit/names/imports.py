@@ -109,13 +109,17 @@ def render_imports(
         `__future__`, standard library, others, first party, statements and the TYPE_CHECKING block, separated by blank
         lines; ends with a newline unless empty.
     """
-    plain = {need for need in needs if need.guard == "none"}
+    hidden = sorted({need.statement() for need in needs if need.hidden})
+    plain = {need for need in needs if need.guard == "none" and not need.hidden}
+    if hidden:
+        plain.add(ImportNeed("importlib"))
     guarded = {need for need in needs if need.guard == "type_checking"}
     covered = {(n.module, n.attribute, n.alias) for n in plain}
     guarded = {n for n in guarded if (n.module, n.attribute, n.alias) not in covered}
     if guarded:
         plain.add(ImportNeed("typing", "TYPE_CHECKING"))
     blocks = ["\n".join(_lines(group)) for group in _groups(plain, first_party)]
+    blocks += ["\n".join(hidden)] if hidden else []
     blocks += [statement.rstrip("\n") for statement in statements]
     if guarded:
         groups = ["\n".join(_lines(group, "    ")) for group in _groups(guarded, first_party)]

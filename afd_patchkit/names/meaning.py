@@ -103,7 +103,7 @@ class Meanings:
             taken = self.used | set(self.context.provided) | self.own | BUILTINS | self.context.class_names
             while name in taken:
                 name += "_"
-            self._alias = ImportNeed(self.home, alias=name)
+            self._alias = ImportNeed(self.home, alias=name, hidden=is_hidden(self.home, self.context.target))
         return self._alias
 
     def attribute(self, name: str, reason: Reason = "module global") -> Meaning:
@@ -465,6 +465,27 @@ def _imported(name: str, described: str) -> ImportNeed | None:
     else:
         return None
     return next((need for need in needs if need.bound == name), None)
+
+
+def is_hidden(module: str, upstream: Upstream) -> bool:
+    """Whether a package on the way to a module has something else under the name of what it holds.
+
+    `import a.b.c as m` reads the attributes `b` and `c`: where `a/b/__init__.py` says `from .c import c`, it binds that.
+    """
+    parts = module.split(".")
+    for count in range(1, len(parts)):
+        package, name = ".".join(parts[:count]), parts[count]
+        if package not in upstream.modules():
+            continue
+        binding = lookup(upstream.read(package), name, upstream).binding
+        if binding is None or binding.guard == "type_checking":
+            continue
+        if (
+            not all(s.kind == "from" and s.module == package and s.attribute == name for s in binding.sites)
+            or not binding.sites
+        ):
+            return True
+    return False
 
 
 _COLLISIONS: WeakKeyDictionary[Upstream, frozenset[str]] = WeakKeyDictionary()

@@ -89,12 +89,14 @@ class ImportNeed:
         attribute: what is imported from it; None for `import module`.
         alias: the name bound, when it differs from what the statement binds by itself.
         guard: `type_checking` when only annotations need it.
+        hidden: its package has something else under the module's name, so that an `import` with `as` would bind that.
     """
 
     module: str
     attribute: str | None = None
     alias: str | None = None
     guard: Literal["none", "type_checking"] = "none"
+    hidden: bool = False
 
     @property
     def bound(self) -> str:
@@ -109,7 +111,9 @@ class ImportNeed:
         return self.module if self.alias else self.module.partition(".")[0]
 
     def statement(self) -> str:
-        """The import statement."""
+        """The statement that binds it."""
+        if self.hidden:
+            return f'{self.alias} = importlib.import_module("{self.module}")'
         renamed = f" as {self.alias}" if self.alias else ""
         if self.attribute is None:
             return f"import {self.module}{renamed}"

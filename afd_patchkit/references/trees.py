@@ -181,6 +181,8 @@ class Trees:
 
     def _site(self, site: Site, file: SourceFile, module: str, name: str, depth: int, typing: bool) -> Thing:
         if site.kind == "import" and site.module is not None:
+            if site.asname and self.has(site.module):
+                return self._by_attributes(site.module, depth, typing)
             target = site.module if site.asname else site.module.partition(".")[0]
             return self.module(target) if self.is_ours(module) else upstreams_own(self.module(target))
         if site.kind == "from":
@@ -198,6 +200,14 @@ class Trees:
             return self._assigned(site.node, file, module, name, depth)
         return UNKNOWN
 
+    def _by_attributes(self, module: str, depth: int, typing: bool) -> Thing:
+        """What `import a.b.c as m` binds: the attribute `c` of what `a.b` is, which may be something else than the module."""
+        head, *rest = module.split(".")
+        thing: Thing = self.module(head)
+        for part in rest:
+            thing = self._name(thing.name, part, depth - 1, typing) if isinstance(thing, Module) else UNKNOWN
+        return thing
+
     def _assigned(
         self, node: ast.Assign | ast.AnnAssign, file: SourceFile, module: str, name: str, depth: int
     ) -> Thing:
@@ -206,6 +216,11 @@ class Trees:
             target = self.chain(module, chain, depth=depth - 1)
             if isinstance(target, (Module, Class, Function)):
                 return target
+        made = node.value
+        if isinstance(made, ast.Call) and dotted(made.func) == "importlib.import_module" and self.is_ours(module):
+            named = made.args[0] if len(made.args) == 1 else None
+            if isinstance(named, ast.Constant) and isinstance(named.value, str):
+                return self.module(named.value)
         annotation = node.annotation if isinstance(node, ast.AnnAssign) else None
         values = ((node.value, None),) if node.value is not None else ()
         return Value(module, name, file, (node,), annotation=annotation, values=values)

@@ -90,9 +90,8 @@ def judged(
         world = World(result.own.module, texts, upstream_of, project.package, catalogue, gone)
         places = places_of(project, described[result.module], result.lock.get("parts", ()))
         judgement = judge(world, places)
-        result = replace(
-            result, findings=(*result.findings, *unfit_callers(world, places), *uses_of_patched(world, places))
-        )  # noqa: PLW2901
+        more = (*unfit_callers(world, places), *uses_of_patched(world, places))
+        result = replace(result, findings=(*result.findings, *more))  # noqa: PLW2901
         for name in ("resolved", "bound", "outside", "unknown"):
             setattr(total, name, getattr(total, name) + getattr(judgement.counts, name))
         out.append(_with(result, judgement, world.trees.seen))
