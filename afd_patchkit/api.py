@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from afd_patchkit.queries.changes import diff
     from afd_patchkit.queries.entries import entry_facts
     from afd_patchkit.queries.pins import newer_releases, pin_facts
+    from afd_patchkit.run.generate import Generated
     from afd_patchkit.upgrade.accepting import accept
     from afd_patchkit.upgrade.plan import wanted_releases
+    from afd_patchkit.upgrade.result import UpgradeResult
     from afd_patchkit.upgrade.upgrading import upgrade, upgrades
     from afd_patchkit.upstream.options import SourceOptions
 
@@ -158,7 +160,7 @@ def _compared(project: Project, options: RunOptions) -> Report:
     from afd_patchkit.run.generate import checked, generate
 
     made = generate(project, lock, inputs, options)
-    return checked(made, _elsewhere(project, made.moved, made.opener.options) if lock is not None else [])
+    return checked(made, _judged(project, made))
 
 
 def _regenerated(project: Project, options: RunOptions) -> Report:
@@ -173,7 +175,7 @@ def _regenerated(project: Project, options: RunOptions) -> Report:
         from afd_patchkit.run.generate import generate, written
 
         made = generate(project, lock, inputs, options)
-        report = written(made, _elsewhere(project, made.moved, made.opener.options) if lock is not None else [])
+        report = written(made, _judged(project, made))
     return replace(report, findings=(*notes, *report.findings))
 
 
@@ -186,18 +188,26 @@ def _quick(
 ) -> Report | None:
     if lock is None or options.full or options.modules or options.into is not None:
         return None
-    return _shortcut(project, lock, inputs, options.overrides, check=check)
+    quick = _shortcut(project, lock, inputs, options.overrides, check=check)
+    if quick is not None and options.sources is not None and options.sources.sources:
+        from afd_patchkit.run.pins import compare_sources
+
+        compare_sources(project, lock, options.sources)
+    return quick
 
 
-def _elsewhere(project: Project, moved: Mapping[str, str], sources: SourceOptions) -> list[Finding]:
-    """With other versions than the pinned ones: what that means for each entry; errors keep code from being written."""
-    if not moved:
+def _judged(project: Project, made: Generated) -> list[Finding]:
+    """With other versions than those of the lock: what that means for each entry; errors keep code from being written."""
+    if made.lock is None or not (made.moved or made.by_hand):
         return []
-    from afd_patchkit.queries.settled import settled
+    from afd_patchkit.queries.settled import moved_by_hand, settled
     from afd_patchkit.upgrade.upgrading import upgrade
 
-    results = {pin: upgrade(project, pin_overrides={pin: version}, options=sources) for pin, version in moved.items()}
-    return [item for pin, result in results.items() for item in settled(result, pin, moved[pin])]
+    def judged(pin: str, version: str) -> UpgradeResult:
+        return upgrade(project, pin_overrides={pin: version}, options=made.opener.options)
+
+    found = [item for pin, version in made.moved.items() for item in settled(judged(pin, version), pin, version)]
+    return found + [item for pin, to in made.by_hand.items() for item in moved_by_hand(judged(pin, to), pin, to)]
 
 
 def _end_upgrade(project: Project, *, check: bool) -> list[Finding]:

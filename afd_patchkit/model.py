@@ -71,7 +71,7 @@ class Code:
 What = Literal[
     "symbol", "symbol or module", "name", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression", "element",
     "targets", "clause", "head", "parameter", "member",
-    "prose", "python name", "delta name", "part", "module", "pin name", "distribution", "version",
+    "prose", "python name", "dotted name", "delta name", "part", "module", "pin name", "distribution", "version",
 ]  # fmt: skip
 
 
@@ -537,15 +537,19 @@ class Pin(Model):
         default="target", description="target: the ABI to run on; donor: a release to take features from"
     )
     commit: Commit | None = Field(default=None, description="upstream's commit, 40 hex digits; evidence, not identity")
-    git: Git | None = Field(default=None, description="where to read it when the index does not have it")
-    packages: tuple[Annotated[str, Holds("python name", "the package")], ...] = Field(
-        default=(), description="import packages it provides; from the name when empty"
+    git: Git | None = Field(default=None, description="the repository and commit it is read at; no index is asked")
+    packages: tuple[Annotated[str, Holds("dotted name", "the package")], ...] = Field(
+        default=(), description="import packages it provides, `google.cloud` as it is; from the name when empty"
     )
 
     @property
     def import_packages(self) -> tuple[str, ...]:
         """The import packages that the distribution provides: as declared, else its name as an identifier."""
         return self.packages or (canonicalize_name(self.distribution).replace("-", "_"),)
+
+    def provides(self, module: str) -> bool:
+        """Whether a module is one of the distribution's: it is an import package, or lies in one (`google.cloud`)."""
+        return any(module == package or module.startswith(f"{package}.") for package in self.import_packages)
 
     @property
     def source_commit(self) -> str | None:

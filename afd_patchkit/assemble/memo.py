@@ -100,8 +100,8 @@ class Memo:
         if inputs.pin is not None:
             found.add(inputs.pin)
             found |= {name for name, pin in pins.items() if pin.distribution == pins[inputs.pin].distribution}
-        packages = {code.text.split(".")[0] for code in entry.watch}
-        return found | {name for name, pin in pins.items() if packages.intersection(pin.import_packages)}
+        watched = [code.text.strip().partition(":")[0] for code in entry.watch]
+        return found | {name for name, pin in pins.items() if any(map(pin.provides, watched))}
 
 
 def plain(value: Any) -> Any:

@@ -396,8 +396,7 @@ class ModuleMaker:
         """The symbols an owned entry mirrors: on the target, or on the donor when the target lacks them."""
         for code in entry.watch:
             module, qualname = parse_reference(code.text, code.position)
-            candidates = list(self.workspace.providers(module.split(".")[0]))
-            upstream = next((u for u in candidates if module in u.modules()), None)
+            upstream = next((u for u in self.workspace.providers(module) if module in u.modules()), None)
             if upstream is None:
                 raise DeltaError(
                     finding("PK205", f"no pin has a module {module}", manifest=code.position, help="Correct `watch`.")

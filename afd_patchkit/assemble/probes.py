@@ -29,7 +29,8 @@ def holds(probe: Probe, targets: Targets) -> bool:
         return lookup(probe.defines, targets) is not None
     if probe.missing is not None:
         return (
-            probe.missing.text.partition(".")[0].partition(":")[0] in targets and lookup(probe.missing, targets) is None
+            _target(probe.missing.text.partition(":")[0].strip(), targets) is not None
+            and lookup(probe.missing, targets) is None
         )
     if probe.contains is not None:
         return _contains(probe.contains, targets)
@@ -62,11 +63,18 @@ def gone(probes: Sequence[Probe], targets: Targets) -> Iterator[Finding]:
 def lookup(reference: Code, targets: Targets) -> Symbol | None:
     """The symbol or module on the targets, or None; a name with several definitions counts as defined."""
     module, qualname = parse_place(reference.text, reference.position)
-    upstream = targets.get(module.split(".")[0])
+    upstream = _target(module, targets)
     if upstream is None or module not in upstream.modules():
         return None
     file = upstream.read(module)
     return first_symbol(file, qualname) if qualname else whole(file)
+
+
+def _target(module: str, targets: Targets) -> Upstream | None:
+    """The target that provides a module: by its package, which may have dots (`google.cloud`)."""
+    parts = module.split(".")
+    names = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((targets[name] for name in names if name in targets), None)
 
 
 def _contains(test: InPattern, targets: Targets) -> bool:

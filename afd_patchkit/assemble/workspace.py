@@ -63,11 +63,11 @@ class Workspace:
         """Import package to target upstream, opened when asked for."""
         return _Targets(self)
 
-    def providers(self, package: str) -> Iterator[Upstream]:
-        """The upstreams that provide an import package, targets first."""
+    def providers(self, module: str) -> Iterator[Upstream]:
+        """The upstreams whose import packages a module lies in, targets first; each is opened when it is its turn."""
         pins = sorted(self.pins.pins.items(), key=lambda item: (item[1].role != "target", item[0]))
         for name, pin in pins:
-            if package in pin.import_packages:
+            if pin.provides(module):
                 yield self.upstream(name)
 
     def describe(self, name: str) -> str:

@@ -58,6 +58,13 @@ def _python_name(text: TextScalar, noun: str) -> Iterator[Finding]:
         yield finding("PK018", f"{noun} `{text}` is {why}", help="Use letters, digits and underscores.")
 
 
+def _dotted_name(text: TextScalar, noun: str) -> Iterator[Finding]:
+    if not all(map(is_name, text.split("."))):
+        yield finding(
+            "PK018", f"{noun} `{text}` cannot be imported", help="Use names with dots between them: google.cloud."
+        )
+
+
 def _delta_name(name: TextScalar, noun: str) -> Iterator[Finding]:
     wrong = None
     if name != name.strip():
@@ -157,6 +164,7 @@ HELD: Mapping[What, TextKind] = {
     "member": TextKind("members of a class body, as block scalar (|)", python="code"),
     "prose": TextKind(),
     "python name": TextKind(pattern=rf"^{_NAME}$", check=_python_name),
+    "dotted name": TextKind(pattern=rf"^{_NAME}(\.{_NAME})*$", check=_dotted_name),
     "delta name": TextKind(pattern=r"^[^\s#]([^\n\t#]*[^\s#])?$", check=_delta_name),
     "part": TextKind(pattern=r"^(?!.*(^|/)\.{0,2}/)[^\\]+\.py$", check=_part),
     "module": TextKind(pattern=r"^([A-Za-z_][A-Za-z0-9_]*/)*[A-Za-z_][A-Za-z0-9_]*\.py$", check=_module),

@@ -5,8 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.reports.layout import plural
 from afd_patchkit.reports.upgrade.view import condition_lines, tally
 from afd_patchkit.upgrade.result import UpgradeResult
+
+
+def moved_by_hand(result: UpgradeResult, pin: str, to: str) -> Iterator[Finding]:
+    """What `upgrade` says of a pin that pins.yaml has moved: an error for each entry that needs a person, and one that says what to do."""
+    blocked = [entry.ref for entry in result.entries if entry.blocks]
+    errors = [f for f in result.findings if f.exit_code]
+    if blocked or errors:
+        yield finding(
+            "PK117",
+            f"pin {pin} was moved from {result.old} to {to} in pins.yaml, and "
+            + (
+                f"{plural(len(blocked), 'entry needs', 'entries need')} a person"
+                if blocked
+                else "that cannot be judged"
+            ),
+            details=tuple(blocked),
+            help=f"Nothing is generated at {to} before that: review with `afd-patchkit upgrade --pin {pin}={to}`, mend or `accept`, then "
+            "run it with --write.",
+        )
+    yield from settled(result, pin, to)
 
 
 def settled(result: UpgradeResult, pin: str, version: str) -> Iterator[Finding]:

@@ -86,7 +86,7 @@ class Trees:
         if module in self.own:
             return self.own[module]
         if module not in self.seen:
-            upstream = self._upstream_of(module.partition(".")[0])
+            upstream = self._upstream_of(module)
             assert upstream is not None
             self.seen[module] = upstream.read(module)
         return self.seen[module]
@@ -95,7 +95,7 @@ class Trees:
 
     def judged(self, module: str) -> bool:
         """Whether the module belongs to a package whose modules are all known here."""
-        return self.is_ours(module) or self._upstream_of(module.partition(".")[0]) is not None
+        return self.is_ours(module) or self._upstream_of(module) is not None
 
     def is_ours(self, module: str) -> bool:
         """Whether the module lies in our own package."""
@@ -107,7 +107,7 @@ class Trees:
             return True
         if self.is_ours(module):
             return False
-        upstream = self._upstream_of(module.partition(".")[0])
+        upstream = self._upstream_of(module)
         return upstream is not None and module in upstream.modules()
 
     def module(self, name: str) -> Thing:
@@ -125,7 +125,7 @@ class Trees:
     def _near_modules(self, name: str) -> tuple[str, ...]:
         if self.is_ours(name):
             return nearest(name, self.own)
-        upstream = self._upstream_of(name.partition(".")[0])
+        upstream = self._upstream_of(name)
         return nearest(name, upstream.modules()) if upstream is not None else ()
 
     # ---- names of modules -------------------------------------------------------------------------------------

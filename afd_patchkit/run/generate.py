@@ -23,7 +23,7 @@ from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
 from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.ownership import module_path, outline_path
-from afd_patchkit.run.pins import Opener, overridden
+from afd_patchkit.run.pins import Opener, by_hand, overridden
 from afd_patchkit.run.references import judged
 from afd_patchkit.run.writing import touched, write_generated
 from afd_patchkit.upstream.options import SourceOptions
@@ -43,6 +43,7 @@ class Generated:
         results: the modules that were generated.
         kept: the lock's records of those that were not.
         moved: the pins that are at another version than the pinned one.
+        by_hand: the pins that pins.yaml has moved since the lock was written, with where to.
         findings: what is to be said whatever happens with the modules.
         opener: what opened the upstreams.
     """
@@ -55,6 +56,7 @@ class Generated:
     results: Sequence[ModuleResult]
     kept: Mapping[str, Any]
     moved: Mapping[str, str]
+    by_hand: Mapping[str, str]
     findings: Sequence[Finding]
     opener: Opener
 
@@ -105,7 +107,9 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
     workspace = Workspace(pins, opener)
     kept: dict[str, Any] = {}
     elsewhere = moved or options.into is not None
-    if lock is not None and not options.full and not elsewhere and not options.modules:
+    for name in opener.options.sources:
+        opener.compare(name)
+    if lock is not None and not (options.full or elsewhere or options.modules):
         kept = _proved(project, lock, inputs, chosen)
     results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, options)
     if not moved:
@@ -116,7 +120,8 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
         inputs = partly(lock, inputs, results)
     new = build_lock(kept, lock, inputs, pins, results, opener, moved)
     findings = [*(f for result in results for f in result.findings), *_other_tool(project, lock)]
-    return Generated(project, options, lock, new, inputs, results, kept, moved, findings, opener)
+    hands = {name: loaded.pins.pins[name].identity for name in by_hand(loaded.pins, lock) if name not in moved}
+    return Generated(project, options, lock, new, inputs, results, kept, moved, hands, findings, opener)
 
 
 def checked(made: Generated, more: Sequence[Finding] = ()) -> Report:

@@ -93,7 +93,11 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], o
     if upstream is not None:
         artifact = upstream.artifact
         out["artifact"] = {"source": artifact.source, "file": artifact.file, "sha256": artifact.sha256}
-    if known is not None and known["artifact"]["source"] != "none":
+    if (
+        known is not None
+        and known["artifact"]["source"] != "none"
+        and (pin.git is None or not known["artifact"]["sha256"])
+    ):
         # the same release, proved file by file on reading: equal digests are equal, wherever they lie
         out["artifact"] = dict(known["artifact"])
     return out

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import finding
 from afd_patchkit.findings.report import PinReport
-from afd_patchkit.model import Pin, Pins
+from afd_patchkit.manifest.load import parse_pins
+from afd_patchkit.model import Git, Pin, Pins
+from afd_patchkit.project import Project
 from afd_patchkit.run.lock import Lock
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream, pin_report
+from afd_patchkit.upstream.settings import redact
 from afd_patchkit.upstream.verified import SourceUpstream
 
 
@@ -20,7 +24,7 @@ def overridden(pins: Pins, overrides: Mapping[str, str]) -> tuple[Pins, dict[str
     """The pins with other versions or commits; the second result names those that really moved.
 
     Raises:
-        ManifestError: an override names no pin (PK091).
+        ManifestError: an override names no pin (PK091), or a release for a pin that is read at a commit (PK095).
     """
     changed = dict(pins.pins)
     moved: dict[str, str] = {}
@@ -33,11 +37,63 @@ def overridden(pins: Pins, overrides: Mapping[str, str]) -> tuple[Pins, dict[str
         if not found:
             raise _unknown(pins, name)
         pin = pins.pins[found[0]]
+        if (
+            pin.git is not None
+            and version not in (pin.version, pin.identity)
+            and not re.fullmatch("[0-9a-f]{40}", version)
+        ):
+            raise _no_commit(found[0], pin.git.url, version)
         new = pin.moved(version)
         if new != pin:
             changed[found[0]] = new
             moved[found[0]] = version
     return pins.model_copy(update={"pins": changed}), moved
+
+
+def _no_commit(name: str, url: str, version: str) -> ManifestError:
+    return ManifestError(
+        finding(
+            "PK095",
+            f"pin {name} is read at a commit of {redact(url)}, and {version} is none",
+            help="Name a commit with its 40 hex digits. No index is asked: what it has under that name may be another project. "
+            "To take releases from it, write the version and remove `git` in pins.yaml.",
+        )
+    )
+
+
+def by_hand(pins: Pins, lock: Lock | None) -> dict[str, Pin]:
+    """The pins that were moved in pins.yaml since the lock was written, each as the lock knows it."""
+    found = {}
+    for name, pin in pins.pins.items():
+        record = (lock or {}).get("pins", {}).get(name)
+        if record is None or not record["files"]:
+            continue  # nothing was generated from it
+        old = (record["distribution"], record["version"], record.get("git"))
+        if old != (pin.distribution, pin.version, pin.source_commit):
+            url = pin.git.url if pin.git is not None else "file:///nowhere"
+            git = Git.model_construct(url=url, commit=old[2]) if old[2] else None
+            subdirectory = {"subdirectory": pin.git.subdirectory} if git is not None and pin.git is not None else {}
+            found[name] = pin.model_copy(
+                update={
+                    "distribution": old[0],
+                    "version": old[1],
+                    "commit": record.get("commit"),
+                    "git": git.model_copy(update=subdirectory) if git is not None else None,
+                }
+            )
+    return found
+
+
+def compare_sources(project: Project, lock: Lock, options: SourceOptions) -> None:
+    """Compare what the user gives with `--source` with the lock, also when nothing has to be read.
+
+    Raises:
+        UpstreamError: it cannot be read, or it is not what the lock knows (PK402).
+    """
+    pins = parse_pins(project.pins.read_bytes(), project.shown(project.pins))
+    opener = Opener(options, lock, pins)
+    for name in options.sources:
+        opener.compare(name)
 
 
 def selected(pins: Pins, names: Collection[str]) -> dict[str, Pin]:
@@ -74,11 +130,23 @@ class Opener:
             files: dict[str, str] = {}
             if known is not None:
                 files = {path: found["raw"] for path, found in known["files"].items()}
-                if known["artifact"]["sha256"] and name not in self.options.sources:
+                whole = known["artifact"]["sha256"] and pin.git is None
+                if whole and name not in self.options.sources:
                     artifact = Artifact(**known["artifact"])
             upstream = open_upstream(name, pin, self.options, locked=files, locked_artifact=artifact)
+            if name in self.options.sources:
+                upstream.compare()
             self.opened[name] = upstream
         return upstream
+
+    def compare(self, source: str) -> None:
+        """Open what the user names as a source, if it is one of the pins of this run: `NAME`, or `NAME@VERSION`.
+
+        Raises:
+            UpstreamError: it cannot be read, or it is not what the lock knows (PK402).
+        """
+        if source in self.pins.pins:
+            self(source, self.pins.pins[source])
 
     def known(self, name: str) -> Mapping[str, Any] | None:
         """The lock's record of the pin, if it is the same release."""

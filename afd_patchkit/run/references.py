@@ -44,8 +44,13 @@ def judged_packages(workspace: Workspace, manifests: Iterable[Manifest], sources
     }
     found: dict[str, Upstream | None] = {}
 
-    def upstream_of(package: str) -> Upstream | None:
-        if package in targets and package not in found:
+    def upstream_of(module: str) -> Upstream | None:
+        parts = module.split(".")
+        names = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+        package = next((name for name in names if name in targets), None)
+        if package is None:
+            return None
+        if package not in found:
             found[package] = None
             try:
                 upstream = workspace.upstream(targets[package])

@@ -14,7 +14,7 @@ from afd_patchkit.findings.errors import DeltaError, PatchkitError, UpstreamErro
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import Progress
 from afd_patchkit.manifest.load import Loaded, load_manifests
-from afd_patchkit.model import Entry, Manifest, Pin
+from afd_patchkit.model import Entry, Manifest, Pin, Pins
 from afd_patchkit.names.aliases import Alias, Scanner
 from afd_patchkit.project import Project
 from afd_patchkit.references.texts import OwnText
@@ -22,7 +22,7 @@ from afd_patchkit.run import lock as locks
 from afd_patchkit.run.compare import stale_inputs
 from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.run.modules import maker_of, prefetch
-from afd_patchkit.run.pins import Opener, overridden
+from afd_patchkit.run.pins import Opener, by_hand, overridden
 from afd_patchkit.source.deep import deep
 from afd_patchkit.source.locate import Symbol, parse_reference
 from afd_patchkit.upgrade.classify import Subject, classify, missing, moved, takes
@@ -80,9 +80,17 @@ class Upgrader:
         self.project, self.options = project, options or SourceOptions()
         self.lock = locks.load(project.lock, project.shown(project.lock))
         locks.check_entries(self.lock, project.shown(project.lock))
-        self.loaded: Loaded = load_manifests(project)
+        loaded = load_manifests(project)
+        # the base is what the lock was made from, also when somebody moved a pin in pins.yaml since
+        locked = by_hand(loaded.pins, self.lock)
+        self.by_hand = {name: loaded.pins.pins[name] for name in locked}
+        pins = loaded.pins.model_copy(update={"pins": {**loaded.pins.pins, **locked}})
+        self.loaded: Loaded = replace(loaded, pins=pins)
         self._bases: dict[str, Side] = {}
-        self._stale = stale_inputs(self.lock, current_inputs(project)) if self.lock is not None else None
+        self._stale = None
+        if self.lock is not None:
+            moved = {project.shown(project.pins)} if self.by_hand else set()
+            self._stale = [name for name in stale_inputs(self.lock, current_inputs(project)) if name not in moved]
 
     # ---- the two sides ------------------------------------------------------------------------------------------
 
@@ -158,6 +166,15 @@ class Upgrader:
             doubtful,
         )
 
+    def _moved(self, overrides: Mapping[str, str]) -> tuple[Pins, dict[str, str]]:
+        """The pins with the overrides; a pin that is to go where pins.yaml has moved it becomes what that says."""
+        pins = self.loaded.pins.pins
+        for name, pin in self.by_hand.items():
+            names = {name, pins[name].distribution} if pins[name].role == "target" else {name}
+            if len(overrides) == 1 and overrides.items() <= {(n, pin.identity) for n in names}:
+                return self.loaded.pins.model_copy(update={"pins": {**pins, name: pin}}), {name: pin.identity}
+        return overridden(self.loaded.pins, overrides)
+
     # ---- one release --------------------------------------------------------------------------------------------
 
     def to(self, overrides: Mapping[str, str], progress: Progress | None = None) -> UpgradeResult:
@@ -179,10 +196,12 @@ class Upgrader:
     def _to(self, overrides: Mapping[str, str], progress: Progress | None) -> UpgradeResult:
         from afd_patchkit.upgrade.plan import check_target, the_pin
 
-        pins, changed = overridden(self.loaded.pins, overrides)
+        pins, changed = self._moved(overrides)
         name, old, new = the_pin(self.loaded.pins, pins, changed, overrides)
         result = UpgradeResult(name, new.distribution, old.identity, new.identity)
-        findings = list(check_target(name, old, new, self.project, self.lock, self._stale))
+        # where a person has moved the pin, to whatever release, and mended manifests with it, it is judged as it stands
+        mine = new is self.by_hand.get(name)
+        findings = [] if mine else list(check_target(name, old, new, self.project, self.lock, self._stale))
         if old == new:
             return replace(result, findings=tuple(findings))
         opener = Opener(self._options(name, new.identity, base=False), self.lock, pins)
@@ -234,7 +253,7 @@ class Upgrader:
         """
         from afd_patchkit.upgrade.write import new_pins, write
 
-        pins, _ = overridden(self.loaded.pins, overrides)
+        pins, _ = self._moved(overrides)
         pin = pins.pins[result.pin]
         opener = Opener(self._options(result.pin, pin.identity, base=False), self.lock, pins)
         inputs = {self.project.shown(self.project.pins): new_pins(self.project, result.pin, pin), **files}

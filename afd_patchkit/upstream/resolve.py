@@ -69,7 +69,7 @@ def open_upstream(
 
 def _search(request: Request) -> SourceUpstream:
     attempts: list[tuple[str, str]] = []
-    commit = request.artifact is not None and request.artifact.commit is not None
+    commit = request.pin.git is not None  # a name and a version on an index may be another project, or another text
     for source in SOURCES:
         asked = source.commits if commit else not (source.online and request.options.offline)
         if asked:
@@ -110,8 +110,6 @@ def _cached(request: Request) -> SourceUpstream:
             upstream = ArtifactUpstream(request, artifact, "cache", file)
             if upstream.is_kept():
                 return upstream
-    if request.pin.git is not None:
-        return _git(request)
     raise Unavailable("cache", f"nothing of {request.pin.distribution} {request.version} is there")
 
 
@@ -162,7 +160,7 @@ class Source:
     Attributes:
         open: gives the upstream, or says why it is not there (`Unavailable`).
         online: whether it needs the network.
-        commits: whether it has what a lock knows by a commit; no other source is asked for that.
+        commits: whether it has a commit of a repository; no other source is asked for a pin that is one.
     """
 
     open: Callable[[Request], SourceUpstream]
@@ -171,7 +169,7 @@ class Source:
 
 
 SOURCES = (Source(_cached), Source(_installed), Source(_indexed, online=True), Source(_git, online=True, commits=True))
-"""Where a pin is looked for, in this order, unless the user names a path."""
+"""Where a pin is looked for, in this order, unless the user names a path. One with `git` is read at its commit, offline from the cache."""
 
 
 def _yanked(request: Request, filename: str, reason: str) -> Finding:

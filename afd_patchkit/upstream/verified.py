@@ -123,6 +123,14 @@ class SourceUpstream(CachingUpstream):
         """
         return self._take([path])[path]
 
+    def compare(self) -> None:
+        """Read every file that the lock names, whether anything needs it or not.
+
+        Raises:
+            UpstreamError: one is not there (PK405), or is not the locked one (PK402).
+        """
+        self._take(self.request.locked)
+
     def read_many(self, modules: Iterable[str]) -> dict[str, SourceFile]:
         """The sources of several modules, fetched together.
 

@@ -96,7 +96,7 @@ def test_contents_come_when_they_are_read(open_acme: Open, origin: Origin, tmp_p
     assert "blob" not in objects(tmp_path / "cache")
     upstream.read_many(["acme.engine", "acme.deep.runner"])
     assert objects(tmp_path / "cache").count("blob") == 2
-    assert upstream.stats.requests == 3  # the index page, the commit with its trees, both contents
+    assert upstream.stats.requests == 2  # the commit with its trees, both contents
     assert dict(upstream.package_files())["acme/__init__.py"] == FILES["acme/__init__.py"].encode()
 
 
@@ -131,9 +131,20 @@ def test_locked_commit_asks_no_index(index: Index, open_acme: Open, origin: Orig
         wrong.read("acme.engine")
 
 
-def test_index_comes_first(index: Index, open_acme: Open, origin: Origin) -> None:
-    index.add("acme-1.0-py3-none-any.whl", make_wheel())
-    assert open_acme(git=origin.pin()).origin == "wheel"
+@pytest.mark.parametrize("offline", [False, True])
+def test_what_an_index_has_under_that_name_is_another_project(
+    index: Index, open_acme: Open, origin: Origin, offline: bool
+) -> None:
+    index.add("acme-1.0-py3-none-any.whl", make_wheel({**FILES, "acme/engine.py": "foreign = True\n"}))
+    assert open_acme().read("acme.engine").text == "foreign = True\n"  # kept in the cache now
+    seen = len(index.seen)
+    open_acme(git=origin.pin()).read("acme.engine")
+    assert open_acme(git=origin.pin(), offline=offline).read("acme.engine").text == SECOND
+    other = open_acme(git=origin.pin(commit=origin.git("rev-parse", "HEAD")))
+    assert other.read("acme.engine").text == "class Engine:\n    third = True\n"
+    with pytest.raises(UpstreamError, match="PK401"):
+        open_acme(git=origin.pin(commit="1" * 40), offline=offline)
+    assert len(index.seen) == seen
 
 
 def test_locked_wheel_is_not_replaced_by_a_commit(open_acme: Open, origin: Origin) -> None:
@@ -197,7 +208,7 @@ def test_what_cannot_be_had(open_acme: Open, origin: Origin, fields: dict[str, s
     with pytest.raises(UpstreamError, match="PK401") as error:
         open_acme(git=origin.pin(**fields))
     assert word in everything(error)
-    assert "index: no such project" in everything(error)
+    assert "index" not in everything(error)
     assert "--source acme=PATH" in everything(error)
 
 

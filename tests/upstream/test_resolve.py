@@ -6,7 +6,7 @@ import pytest
 
 from afd_patchkit.findings.errors import EXIT_UPSTREAM, UpstreamError
 from afd_patchkit.findings.finding import page
-from afd_patchkit.model import Git, Pin
+from afd_patchkit.model import Pin
 from afd_patchkit.upstream.base import MemoryUpstream
 from afd_patchkit.upstream.resolve import evidence, evidence_note, pin_report
 from tests.upstream.conftest import Open, everything
@@ -15,9 +15,8 @@ from tests.upstream.server import Index
 
 
 def test_everything_that_was_tried_is_named(open_acme: Open) -> None:
-    git = Git(url="file:///nothing/here.git", commit="1" * 40)
     with pytest.raises(UpstreamError) as error:
-        open_acme(distribution="acme-ascend", git=git)
+        open_acme(distribution="acme-ascend")
     assert error.value.exit_code == EXIT_UPSTREAM
     (only,) = error.value.findings
     assert only.code == "PK401"
