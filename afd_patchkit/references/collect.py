@@ -33,7 +33,9 @@ _CATCH_ABSENCE = frozenset(
     ["AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "TypeError", "Exception", "BaseException"]
 )
 
-Use = Literal["call", "read", "base", "set", "import", "annotation", "all"]
+_ASK_FOR_CLASS = frozenset(["isinstance", "issubclass"])
+
+Use = Literal["call", "read", "owner", "base", "type", "set", "import", "annotation", "all"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Reference:
     Attributes:
         key: what is referred to, as it is looked up: `package.module`, `package.module:name`, `package.module:Class.name`;
             with `super` between class and name when a class's bases are meant. It stays the same when the definition moves to a base.
-        use: how it is used; `all` when everything about it counts.
+        use: how it is used; `type` where only a class can stand (`isinstance`, `except`, `case`, before a member's name); `all` when
+            everything about it counts.
         thing: what that leads to.
         node: the expression, or the import.
         line: 1-based line of the text.
@@ -68,6 +71,11 @@ class Reference:
     def to(self, key: str, thing: Thing) -> Reference:
         """The same reference, leading elsewhere."""
         return replace(self, key=key, thing=thing)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether what it leads to may be overridden by a subclass that the code around asks for."""
+        return isinstance(self.receiver, Instance) and self.receiver.narrowed
 
     @property
     def used(self) -> str:
@@ -137,6 +145,12 @@ class _Collector:
             self._push(node.orelse if hidden == "body" else node.body, env)
         elif isinstance(node, TRY):
             self._try(node, env)
+        elif isinstance(node, ast.ExceptHandler):
+            self._types(node.type, env)
+            self._push(node.body, env)
+        elif isinstance(node, ast.MatchClass):
+            self._types(node.cls, env)
+            self._push([*node.patterns, *node.kwd_patterns], env)
         else:
             self._push(ast.iter_child_nodes(node), env)
 
@@ -198,12 +212,31 @@ class _Collector:
             self._add(bound.reference, "call", bound, func, node)
         else:
             self._push([func], env)
-        self._push([*node.args, *(k.value for k in node.keywords)], env)
+        arguments = list(node.args)
+        if (
+            isinstance(func, ast.Name)
+            and func.id in _ASK_FOR_CLASS
+            and len(arguments) == 2
+            and env.find(func.id) is None
+        ):
+            self._types(arguments.pop(), env)
+        self._push([*arguments, *(k.value for k in node.keywords)], env)
+
+    def _types(self, node: ast.expr | None, env: Env) -> None:
+        """What can only be a class, a tuple of such, or a union."""
+        if isinstance(node, ast.Tuple):
+            for item in node.elts:
+                self._types(item, env)
+        elif isinstance(node, ast.BinOp):
+            self._types(node.left, env)
+            self._types(node.right, env)
+        else:
+            self._push([node], env, "type" if isinstance(node, (ast.Name, ast.Attribute)) else "read")
 
     def _chain(self, node: ast.Name | ast.Attribute, env: Env, use: Use, call: ast.Call | None = None) -> None:
         """A name or an attribute; the attributes before the last one are read."""
         if isinstance(node, ast.Attribute):
-            self._push([node.value], env)
+            self._push([node.value], env, "owner")
         if isinstance(node.ctx, ast.Store):
             use = "set"
         elif isinstance(node.ctx, ast.Del):
@@ -215,7 +248,7 @@ class _Collector:
         name = mangle(node.attr, env.private)
         if isinstance(base, (Unknown, Outside, Several, Value, Function, Missing)):
             if self._judged(node, call):
-                self._add("?", use, Outside("?") if isinstance(base, Outside) else UNKNOWN, node)
+                self._add("?", use, Outside("?") if isinstance(base, Outside) else UNKNOWN, node, call)
             return
         thing = self.inference.attribute(base, name)
         if use == "set" and isinstance(base, Instance) and self._judged(node, call):
@@ -232,7 +265,7 @@ class _Collector:
     def _name(self, node: ast.Name, env: Env, use: Use, call: ast.Call | None) -> None:
         name = mangle(node.id, env.private)
         if env.find(name) is not None or use == "set":
-            if call is not None and isinstance(env.find(name), (Class, Function)) and self._judged(node, call):
+            if use != "set" and isinstance(env.find(name), (Class, Function)) and self._judged(node, call):
                 self._named(name, node, env, use, call)
             return
         if self._judged(node, call):
@@ -280,6 +313,8 @@ class _Collector:
     ) -> None:  # fmt: skip
         if self._expected_absent(node):
             return
+        if use == "owner":
+            use = "type" if isinstance(thing, Class) else "read"
         shape = Shape.of(call) if call is not None else None
         line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
         self.found.append(Reference(key, use, thing, node, line, column, shape, call, receiver, by_annotation))

@@ -20,6 +20,9 @@ from afd_patchkit.source.tokens import significant, tokens_in
 
 Data = Mapping[str, Any]
 
+_CLASSES = frozenset(["class", "dataclass", "namedtuple", "enumeration"])
+_WORDS = {"plain": "function", "static": "static method", "class": "class method", "property": "property"}
+
 _LITERALS = {
     ast.List: "list",
     ast.Dict: "dict",
@@ -79,14 +82,16 @@ def _expression(file: SourceFile, node: ast.expr | None) -> str:
         return ""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return repr(node.value)  # however it is written
     return expression_text(file, node)
 
 
 def _function(function: Function) -> Contract:
     node = function.node
-    kind = "property" if function.how == "property" else "generator" if is_generator(node) else "function"
-    if function.how in {"static", "class"}:
-        kind = f"{function.how} method"
+    kind = _WORDS[function.how]
+    if is_generator(node):
+        kind = "generator" if function.how == "plain" else f"generator {kind}"
     if isinstance(node, ast.AsyncFunctionDef):
         kind = f"async {kind}"
     data: dict[str, Any] = {"kind": kind, "origin": function.reference, "body": nameless(function.file, node)}
@@ -115,7 +120,7 @@ def _function(function: Function) -> Contract:
     return Contract(
         data,
         f"{kind} {function.qualname}"
-        + ("" if kind == "property" else f"({arguments})")
+        + ("" if function.how == "property" else f"({arguments})")
         + (f" -> {gives}" if gives else ""),
     )
 
@@ -205,23 +210,22 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
     Args:
         old: the contract before.
         new: the contract now.
-        uses: `call SHAPE`, `read`, `base`, `set`, `import` or `all`.
+        uses: `call SHAPE`, `read`, `base`, `type`, `set`, `import` or `all`.
     """
     if old == new:
         return []
-    if old["kind"] != new["kind"]:
+    if set(uses) == {"type"} and {old["kind"], new["kind"]} <= _CLASSES:
+        return _elsewhere(old, new)
+    if _called_kind(old) != _called_kind(new):
         return [f"{old['kind']} became {new['kind']}"]
     if old["kind"] == "branches":
         return ["what its branches define"]
-    found: list[str] = []
-    moved = old.get("origin") != new.get("origin")
-    if moved and old.get("body") != new.get("body"):
-        found.append(f"it comes from {new.get('origin')}, was {old.get('origin')}")
+    found = _elsewhere(old, new)
     if (old.get("gives") and new.get("gives") and old["gives"] != new["gives"]) or (
         old.get("holds") and new.get("holds") and old["holds"] != new["holds"]
     ):
         found.append("its annotation" if "takes" not in new else "its return annotation")
-    if old.get("decorators") != new.get("decorators"):
+    if _marks(old) != _marks(new):
         found.append("its decorators")
     for use in uses:
         word, _, rest = use.partition(" ")
@@ -244,6 +248,27 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
         if word == "set" and old.get("slots") != new.get("slots"):
             found.append("its slots")
     return list(dict.fromkeys(found))
+
+
+def _called_kind(contract: Data) -> str:
+    """The kind; of methods whether an object or its class is bound first does not count: what arguments reach says it."""
+    kind = str(contract["kind"])
+    for word in ("static method", "class method"):
+        kind = kind.replace(f"generator {word}", "generator").replace(word, "function")
+    return kind
+
+
+def _marks(contract: Data) -> list[str]:
+    """Digests of decorators, those aside that the kind tells."""
+    told = {_digest("staticmethod"), _digest("classmethod")}
+    return [mark for mark in contract.get("decorators", ()) if mark not in told]
+
+
+def _elsewhere(old: Data, new: Data) -> list[str]:
+    """Another definition than before; one that only moved is the same."""
+    if old.get("origin") == new.get("origin") or old.get("body") == new.get("body"):
+        return []
+    return [f"it comes from {new.get('origin')}, was {old.get('origin')}"]
 
 
 def _fields(old: Data, new: Data) -> str:
@@ -274,6 +299,11 @@ def _called(old: Sequence[str], new: Sequence[str], shape: Shape) -> list[str]:
             found.append(f"the default of {parameter.name}")
     if shape.star or shape.double_star:
         found += _passed_on(old, new)
+    why = misfit(shape, list(after))
+    if why and not misfit(
+        shape, list(before)
+    ):  # where it is no error: nobody knows what decorators, or a subclass, make of it
+        found.append(f"the call does not fit: {why}")
     return found
 
 
@@ -311,12 +341,18 @@ def fits(thing: Found | Several, shape: Shape, classes: Classes) -> tuple[bool |
         return False, "it is a module"
     if isinstance(thing, Value) or (isinstance(thing, Function) and thing.how == "property"):
         return None, ""
+    if isinstance(thing, Function) and thing.bound and not _takes_receiver(thing.node):
+        return False, "it has no parameter for the object that it is called on"
     takes = parameters(thing) if isinstance(thing, Function) else _constructor(thing, classes)
     owner = thing.owner if isinstance(thing, Function) else thing
     if takes is None or (owner is not None and classes.view(owner).structural):
         return None, ""
     problem = misfit(shape, takes)
     return problem is None, problem or ""
+
+
+def _takes_receiver(node: FunctionNode) -> bool:
+    return bool(node.args.posonlyargs or node.args.args or node.args.vararg)
 
 
 def _constructor(cls: Class, classes: Classes) -> tuple[CallParameter, ...] | None:

@@ -27,7 +27,7 @@ from afd_patchkit.source.decorators import changing
 from afd_patchkit.source.locate import dotted
 
 _WRAPPERS = frozenset(["Optional", "Annotated", "ClassVar", "Final", "InitVar", "Required", "NotRequired", "ReadOnly"])
-_NARROWING = frozenset(["isinstance", "issubclass", "hasattr", "callable", "type", "cast"])
+_NARROWING = frozenset(["isinstance", "issubclass", "callable"])
 _DEPTH = 6
 """How many values are followed to their origin."""
 _NESTED = 150
@@ -170,7 +170,8 @@ class Inference:
         if isinstance(thing, Class):
             return self.classes.member(thing, name, instance=False)
         if isinstance(thing, Instance):
-            return self.classes.member(thing.of, name, instance=True)
+            member = self.classes.member(thing.of, name, instance=True)
+            return UNKNOWN if thing.narrowed and isinstance(member, Missing) else member
         if isinstance(thing, Super):
             return self.classes.member(thing.of, name, instance=thing.instance, after=thing.of)
         if isinstance(thing, Outside):
@@ -203,7 +204,7 @@ class Inference:
             return self._super(node, env)
         if name == "type" and len(node.args) == 1:
             inner = self.of(node.args[0], env)
-            return inner.of if isinstance(inner, Instance) else UNKNOWN
+            return inner.of if isinstance(inner, Instance) and not inner.narrowed else UNKNOWN
         if thing.name in {"typing.cast", "typing_extensions.cast"} and len(node.args) == 2:
             return self.annotation(node.args[0], env.module, env.owner)
         return None
@@ -336,10 +337,12 @@ class Inference:
         for name in declared:
             env.names.pop(name, None)
         narrowed = {name for node in own_statements(function.body) for name in _narrowed(node)}
-        env.names.update(dict.fromkeys(narrowed & env.names.keys(), UNKNOWN))
         for name, value in assigned.items():
-            if counted[name] == 1 and name in env.names and name not in narrowed:
+            if counted[name] == 1 and name in env.names:
                 env.names[name] = self._local(value, env)
+        for name in narrowed & env.names.keys():
+            known = env.names[name]
+            env.names[name] = replace(known, narrowed=True) if isinstance(known, Instance) else UNKNOWN
 
     def _local(self, value: ast.expr | ast.AnnAssign, env: Env) -> Thing:
         if self._depth >= _DEPTH:
@@ -428,8 +431,17 @@ def _unclear_targets(node: ast.AST) -> list[ast.expr]:
 def _narrowed(node: ast.AST) -> Iterator[str]:
     """Names whose type a test may narrow: what is known of them is not all that they have."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NARROWING:
-        for argument in node.args:
+        for argument in node.args[:1]:
             if isinstance(argument, ast.Name):
                 yield argument.id
+    elif isinstance(node, ast.Compare):
+        for side in (node.left, *node.comparators):
+            if (
+                isinstance(side, ast.Call)
+                and dotted(side.func) == "type"
+                and side.args
+                and isinstance(side.args[0], ast.Name)
+            ):
+                yield side.args[0].id
     elif isinstance(node, ast.Match) and isinstance(node.subject, ast.Name):
         yield node.subject.id

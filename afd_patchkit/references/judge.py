@@ -76,7 +76,7 @@ def _judge_one(world: World, leaning: Leaning, places: Places, out: Judgement) -
         out.counts.resolved += 1
         if reference.shape is not None:
             known, why = fits(thing, reference.shape, world.classes)
-            if known is False:
+            if known is False and not reference.doubtful:
                 out.say(leaning.piece.ref, _misfit(leaning, why, places, world))
             out.counts.bound += known is True
         made = world.contract(thing) if leaning.ours and world.follows_upstream(thing) else None
@@ -158,17 +158,19 @@ def gone(world: World, leaning: Leaning, places: Places) -> Finding | None:
         return _missing(leaning, thing, places)
     if isinstance(thing, FOUND) and reference.shape is not None:
         known, why = fits(thing, reference.shape, world.classes)
-        if known is False:
+        if known is False and not reference.doubtful:
             return _misfit(leaning, why, places, world)
-    if isinstance(thing, (Function, Value, Module)) and reference.use == "base":
+    if (isinstance(thing, (Function, Module)) and reference.use in {"base", "type"}) or (
+        isinstance(thing, Value) and reference.use == "base"
+    ):
         delta, at = places.of(leaning)
         return finding(
             "PK331",
-            f"`{_written(reference.node)}` is a base, but {thing.reference} is no class",
+            f"`{_written(reference.node)}` is used as a class, but {thing.reference} is none",
             entry=leaning.piece.ref,
             delta=delta,
             manifest=at,
-            help="Derive from what replaced it.",
+            help="Name the class that replaced it.",
         )
     return None
 

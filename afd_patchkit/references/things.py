@@ -116,9 +116,15 @@ class Value:
 
 @dataclass(frozen=True)
 class Instance:
-    """Some object of a class."""
+    """Some object of a class.
+
+    Attributes:
+        of: the class.
+        narrowed: the code around asks for more (`isinstance`): it may be of a subclass, which has and takes what that says.
+    """
 
     of: Class
+    narrowed: bool = False
 
 
 @dataclass(frozen=True)

@@ -155,8 +155,12 @@ class World:
             reference.key.partition(":")[0]
         ):
             return reference
-        thing = self.trees.name(home, node.id) if self.trees.has(home) else UNKNOWN
-        return reference if isinstance(thing, Missing) or thing == UNKNOWN else reference.to(f"{home}:{node.id}", thing)
+        if not self.trees.has(home):
+            return reference
+        thing = self.trees.name(home, node.id)
+        if isinstance(thing, Missing):
+            return reference
+        return reference.to(f"{home}:{node.id}", reference.thing if thing == UNKNOWN else thing)
 
     def imports(self) -> Iterator[tuple[str, str | None, str, Thing]]:
         """What the imports of the module's manifest and parts lead to: module, attribute, bound name, thing."""

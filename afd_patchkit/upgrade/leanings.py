@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -21,6 +23,8 @@ from afd_patchkit.references.texts import Catalogue, OwnText
 from afd_patchkit.references.things import Missing
 from afd_patchkit.references.world import Leaning, World
 from afd_patchkit.run.references import judged_packages, places_of
+
+_UNSEEN = "nothing in this release says what it is"
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,11 @@ def _say(out: Leanings, ref: str, item: Finding) -> None:
 def _users(text: OwnText, bound: str) -> list[str]:
     """The entries in whose text a name stands."""
     data = text.text.encode()
-    ends = [piece.start for piece in text.pieces[1:]] + [len(data)]
+    starts = [piece.start for piece in text.pieces] + [len(data)]
     word = re.compile(rb"\b" + re.escape(bound.encode()) + rb"\b")
-    return [piece.ref for piece, end in zip(text.pieces, ends, strict=True) if word.search(data, piece.start, end)]
+    return [
+        p.ref for p, start, end in zip(text.pieces, starts, starts[1:], strict=False) if word.search(data, start, end)
+    ]
 
 
 def new_remarks(here: Leanings, base: Leanings | None, warned: Collection[str], ref: str) -> tuple[Finding, ...]:
@@ -165,7 +171,7 @@ def _contracts(base: Leanings | None, ref: str) -> dict[str, Any]:
 def changed_contracts(
     here: Leanings, base: Leanings | None, locked: Mapping[str, Any], ref: str
 ) -> tuple[Finding, ...]:
-    """Reviews: what an entry's own code relies on has another contract now.
+    """Reviews: what an entry's own code relies on has another contract now, or is not to be seen any more.
 
     Args:
         here: what our own code relies on, on the new release.
@@ -173,38 +179,75 @@ def changed_contracts(
         locked: the lock's references of the entry.
         ref: the entry.
     """
-    known = {**locked, **_contracts(base, ref)}
     said: dict[str, Finding] = {}
-    for one in here.found.get(ref, ()):
+    for one, old in _pairs(here, base, locked, ref):
         reference = one.leaning.reference
-        old = known.get(reference.key)
-        made = one.world.contract(reference.thing)
-        if (
-            old is None
-            or made is None
-            or not (one.works and one.leaning.ours and one.world.follows_upstream(reference.thing))
-        ):
-            continue
-        words = changes(old["contract"], made.data, [reference.used])
+        made = one.world.contract(reference.thing) if one.world.follows_upstream(reference.thing) else None
+        if not one.works or (made is None and here.problems.get(ref)):
+            continue  # said as an error, or what is an error keeps it from being seen
+        words = [_UNSEEN] if made is None else changes(old.contract, made.data, [reference.used])
         if not words:
             continue
         delta, at = one.places.of(one.leaning)
-        earlier = said.get(reference.key)
+        earlier = said.get(old.key)
         if earlier is not None:
             words = [w for w in words if w not in earlier.message]
             if words:
-                said[reference.key] = replace(earlier, message=f"{earlier.message}; {'; '.join(words)}")
+                said[old.key] = replace(earlier, message=f"{earlier.message}; {'; '.join(words)}")
             continue
-        said[reference.key] = finding(
+        near = successors(one.world, old.contract) if made is None else []
+        said[old.key] = finding(
             "PK550",
-            f"{reference.key}, which our own code relies on, changed: {'; '.join(words)}",
+            f"{old.key}, which our own code relies on, changed: {'; '.join(words)}",
             entry=ref,
             delta=delta,
             manifest=at,
             details=(
-                f"was: {old.get('text', 'see the old release; the lock has its digest only')}",
-                f"now: {made.text}",
+                *(f"likely successor: {n}" for n in near),
+                f"was: {old.text}",
+                *([f"now: {made.text}"] if made is not None else []),
             ),
             help="Does our code still mean what it says? Then accept; else change it.",
         )
     return tuple(said.values())
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What a reference led to at the pin."""
+
+    key: str
+    contract: Mapping[str, Any]
+    text: str = "see the old release; the lock has its digest only"
+
+
+def _pairs(
+    here: Leanings, base: Leanings | None, locked: Mapping[str, Any], ref: str
+) -> Iterator[tuple[Leant, _Before]]:
+    """Each reference of our own code with what it led to at the pin, where that was known.
+
+    Our own text is the same on both sides, so its references correspond in their order; from the lock they are known by what they
+    led to.
+    """
+    ours = [one for one in here.found.get(ref, ()) if one.leaning.ours]
+    known = {key: _Before(key, found["contract"]) for key, found in locked.items()}
+    before: dict[tuple[str, str, int], _Before] = {}
+    for name, one in _numbered(o for o in (base.found.get(ref, ()) if base is not None else ()) if o.leaning.ours):
+        thing, key = one.leaning.reference.thing, one.leaning.reference.key
+        made = one.world.contract(thing)
+        if made is not None and one.world.follows_upstream(thing):
+            before[name] = known[key] = _Before(key, made.data, made.text)
+    for name, one in _numbered(ours):
+        old = before.get(name) or known.get(one.leaning.reference.key)
+        if old is not None:
+            yield one, old
+
+
+def _numbered(found: Iterable[Leant]) -> Iterator[tuple[tuple[str, str, int], Leant]]:
+    """References by how they are written, the same ones numbered."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for one in found:
+        reference = one.leaning.reference
+        name = (ast.dump(reference.node), reference.used)
+        counts[name] += 1
+        yield (*name, counts[name]), one

@@ -290,6 +290,7 @@ def became(ours: str, status: str, *change: tuple[str, str, str], **more: object
     return Case(ours, status=status, change=change, **more)  # type: ignore[arg-type]
 
 
+GOES = "class K:\n    def __init__(self, a):\n        self.a = a\n\n    def go(self, n, m=1):\n        return n\n"
 UP = ("import acme.tools as up",)
 TRIM = ("tools", "def trim(x):", "def strip(x):")
 UPGRADED = {
@@ -329,7 +330,28 @@ UPGRADED = {
     ),
     "a member gone": became("Mode.OFF", "conflict", ("engine", "    OFF = 2\n", "")),
     "a member more": became("Mode.OFF", "unchanged", ("engine", "    OFF = 2\n", "    OFF = 2\n    AUTO = 3\n")),
-    "a class became a function": became("isinstance(out, K)", "review", ("engine", "class K:\n    def __init__(self, a):\n        self.a = a", "def K(a):\n    return a")),
+    "a class became a function": became("isinstance(out, K)", "conflict", ("engine", "class K:\n    def __init__(self, a):\n        self.a = a", "def K(a):\n    return a")),
+    "a class that is only asked for": became("isinstance(out, K)", "unchanged", ("engine", "def __init__(self, a):", "def __init__(self, a, b):")),
+    "a class caught that is none": became("try:\n    pass\nexcept K:\n    raise", "conflict", ("engine", "class K:\n    def __init__(self, a):\n        self.a = a", "def K(a):\n    return a")),
+    "a class in a case": became("match out:\n    case K():\n        pass", "conflict", ("engine", "class K:\n    def __init__(self, a):\n        self.a = a", "def K(a):\n    return a")),
+    "a class asked for a method": became("U.plain(1)", "unchanged", ("engine", "def __init__(self, batch: Batch):", "def __init__(self, batch: Batch, more):")),
+    "a class method, called on an object": became("self._make(1)", "unchanged", ("engine", "    def _make(self, x)", "    @classmethod\n    def _make(cls, x)"), symbol="U.run"),
+    "a static method, called on an object": became("self._make(1)", "conflict", ("engine", "    def _make(self, x)", "    @staticmethod\n    def _make(self, x)"), symbol="U.run"),
+    "a method without a parameter for its object": became("self.plain2()", "conflict", ("engine", "    @staticmethod\n    def plain2()", "    def plain2()"), symbol="U.run", files={"engine": ENGINE.replace("    @staticmethod\n    def plain(n)", "    @staticmethod\n    def plain2():\n        return 1\n\n    @staticmethod\n    def plain(n)")}),
+    "a class method that yields now": became("self.build(1)", "review", ("engine", "        return cls(n)", "        yield cls(n)"), symbol="U.run"),
+    "a property that yields now": became("self.size", "review", ("engine", "int:\n        return 1", "int:\n        yield 1"), symbol="U.run"),
+    "imported from outside the pins": became("helper(1)", "review", ("engine", "from acme.tools import helper, shared", "from numpy import helper\nfrom acme.tools import shared"), says=("nothing in this release says what it is",)),
+    "a module that may have any name now": became("up.trim(1)", "review", ("tools", "def trim(x):\n    return x", "def __getattr__(name):\n    return name"), imports=UP),
+    "a name read of an import in the code": became("from acme.tools import trim\nout = trim", "review", ("tools", "def trim(x)", "def trim(x, y)"), says=("new required parameter y",)),
+    "a method, though the code around asks for the type": became("type(self)\nself._make(1)", "conflict", ("engine", "def _make(self, x)", "def _make(self, x, y)"), symbol="U.run"),
+    "super, though the code around asks for the type": became("type(self)\nsuper(U, self).from_base(1)", "conflict", ("base", "(self, x)", "(self, x, y)"), symbol="U.run"),
+    "a parameter, though the code around narrows it": became("if isinstance(batch, str):\n    print(1)\nbatch.split(1)", "review", ("engine", "def split(self, at, *, hard=False)", "def split(self, at, must, *, hard=False)"), says=("does not fit: nothing for must",)),
+    "what a decorated function takes": became("made(1)", "review", ("engine", "def made(n)", "def made(n, m)"), says=("does not fit: nothing for m",), files={"engine": ENGINE + "\n@wrapped\ndef made(n):\n    return n\n"}),
+    "a number written otherwise": became("small(1)", "unchanged", ("engine", "eps=1e-5", "eps=0.00001"), files={"engine": ENGINE + "\ndef small(n, eps=1e-5):\n    return n\n"}),
+    "a class that moved, one method changed": became(
+        "K(1).go(1)", "review", ("engine", GOES, "from acme.moved import K\n"), ("moved", "# nothing", GOES.replace("m=1", "m=2")),
+        files={"engine": ENGINE.replace(GOES.partition("\n\n")[0] + "\n", GOES), "moved": "# nothing"}, says=("default of m",),
+    ),
     "the module is gone": became("up.trim(1)", "conflict", imports=UP, files={}),
 }  # fmt: skip
 
