@@ -18,6 +18,7 @@ from tools.environments import ROOT
 
 VLLM = environments.pinned_version("vllm")
 SAMPLE = 2000
+CHANGES = 80
 VLLM_TESTS = ("tests/dbo", "tests/sim")
 DONOR = "vllm-donor"
 DONOR_VARIABLE = "AFD_PATCHKIT_DONOR_TREE"
@@ -161,7 +162,7 @@ def real(session: Session) -> None:
 HELP = """\
 usage: tools/test [--fast | --lint] [PYTEST-ARGUMENT...]
 
-Without arguments: lint, types, hygiene, all tests, `regen` on the real vLLM, tests of its modules there, a sample of the sweep.
+Without arguments: lint, types, hygiene, all tests, `regen` on the real vLLM, tests of its modules there, samples of the sweep and of changes of meaning.
 
   --fast   only the tests that need neither the package index nor vLLM
   --lint   only ruff, mypy and hygiene
@@ -192,4 +193,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         browser()
         unit(session, [], fast=False)
         session.step("sweep", [session.python, "tools/sweep", f"vllm=={VLLM}", "--sample", str(SAMPLE), "--seed", "26"])
+        session.step("meaning", [session.python, "tools/meaning", "--count", str(CHANGES)])
     return session.summary()

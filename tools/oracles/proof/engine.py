@@ -154,7 +154,7 @@ def _search_once(record: Any, base: Any, release: Any) -> Any:
     return _found[key]
 
 
-def _no_aliases(*_: Any, **__: Any) -> tuple[()]:
+def no_aliases(*_: Any, **__: Any) -> tuple[()]:
     return ()
 
 
@@ -169,21 +169,21 @@ _REPLACED: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = (
 def remember() -> None:
     """Let this process keep releases and searches, record judgements, and leave out the alias report, which reads whole releases."""
     for function, ours in _REPLACED:
-        _swap(function, ours)
-    Upgrader._aliases = _no_aliases  # type: ignore[method-assign]
+        swap(function, ours)
+    Upgrader._aliases = no_aliases  # type: ignore[method-assign]
 
 
 def forget() -> None:
     """Undo `remember`."""
     for function, ours in _REPLACED:
-        _swap(ours, function)
+        swap(ours, function)
     Upgrader._aliases = _aliases  # type: ignore[method-assign]
     _judged.clear()
     _found.clear()
     _opened.clear()
 
 
-def _swap(old: Callable[..., Any], new: Callable[..., Any]) -> None:
+def swap(old: Callable[..., Any], new: Callable[..., Any]) -> None:
     """Put `new` wherever a module of the engine holds `old` by name."""
     for module in [m for name, m in sys.modules.items() if name.startswith("afd_patchkit.")]:
         for name in [n for n, value in vars(module).items() if value is old]:

@@ -1,0 +1,1 @@
+"""Changes of what our own code refers to: what the engine says of each, against a world in which that code is run."""
