@@ -20,7 +20,14 @@ def first_line(node: Any) -> int:
 
 
 def replaced(listing: Listing, first: int, last: int, new: str | None) -> str:
-    """The text with lines `first` to `last` replaced."""
+    """The text with some lines replaced.
+
+    Args:
+        listing: the module.
+        first: the first one.
+        last: the last one.
+        new: what stands there then; None for nothing.
+    """
     lines = listing.text.split("\n")
     lines[first - 1 : last] = [] if new is None else new.split("\n")
     return "\n".join(lines)
@@ -38,6 +45,14 @@ def alone(listing: Listing, node: Any) -> None:
 
 
 def head_of(node: Any, arguments: ast.arguments, word: str | None = None, gives: str | None = None) -> str:
+    """A `def` line.
+
+    Args:
+        node: the function.
+        arguments: its parameters.
+        word: `def` or `async def`; by default what it is.
+        gives: its return annotation; by default its own.
+    """
     if word is None:
         word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
     returns = gives if gives is not None else ast.unparse(node.returns) if node.returns else ""
@@ -47,7 +62,15 @@ def head_of(node: Any, arguments: ast.arguments, word: str | None = None, gives:
 def headed(
     listing: Listing, node: Any, arguments: ast.arguments, word: str | None = None, gives: str | None = None
 ) -> str:
-    """The text with another `def` line."""
+    """The text with another `def` line.
+
+    Args:
+        listing: the module.
+        node: the function.
+        arguments: its parameters then.
+        word: `def` or `async def`; by default what it is.
+        gives: its return annotation; by default its own.
+    """
     body = first_line(node.body[0])
     if body <= node.lineno:
         raise NotHere
@@ -189,6 +212,14 @@ def alias_of(spot: Spot) -> tuple[ast.ImportFrom, ast.alias]:
 
 
 def reimported(spot: Spot, node: ast.ImportFrom, alias: ast.alias, line: str) -> str:
+    """The text with a name imported otherwise.
+
+    Args:
+        spot: the name.
+        node: the import.
+        alias: its part of it.
+        line: what imports it then; empty for nothing.
+    """
     rest = [a for a in node.names if a is not alias]
     made = [ast.unparse(ast.ImportFrom(node.module, rest, node.level))] if rest else []
     text = textwrap.indent("\n".join([*made, *([line] if line else [])]) or "pass", " " * node.col_offset)

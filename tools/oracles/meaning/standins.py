@@ -29,7 +29,14 @@ class Builder:
         self.infos: list[Info] = []
 
     def function(self, listing: Listing, node: Any, qualname: str, owner: Any) -> ast.stmt:
-        """A `def` statement with a recorder for a body."""
+        """A `def` statement with a recorder for a body.
+
+        Args:
+            listing: the module.
+            node: the function.
+            qualname: its path in the module.
+            owner: the class statement around it; None without one.
+        """
         kind = "async" if isinstance(node, ast.AsyncFunctionDef) else "generator" if _yields(node) else "function"
         info = Info(listing, qualname, node, kind, ast.unparse(unquoted(node.returns)) if node.returns else "", owner)
         words = [last_name(d) for d in node.decorator_list]
@@ -68,7 +75,14 @@ class Builder:
         return len(self.infos) - 1
 
     def class_(self, listing: Listing, node: ast.ClassDef, qualname: str, space: dict[str, Any]) -> ast.stmt:
-        """A class statement whose methods are recorders."""
+        """A class statement whose methods are recorders.
+
+        Args:
+            listing: the module.
+            node: the class.
+            qualname: its path in the module.
+            space: what the module has bound.
+        """
         info = Info(listing, qualname, node, "class")
         bases = [b.value if isinstance(b, ast.Subscript) else b for b in node.bases]
         kept = []
