@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pydantic import (
     GetJsonSchemaHandler,
     Tag,
     ValidationInfo,
+    field_validator,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
@@ -399,6 +401,9 @@ class Entry(Model):
     """What a manifest says of one symbol."""
 
     symbol: SymbolCode | None = Field(default=None, description="upstream's package.module:Qual.name")
+    symbols: tuple[SymbolCode, ...] = Field(
+        default=(), description="instead of `symbol`: several that the entry is the same for; each gets one of its own"
+    )
     name: Annotated[str, Holds("python name", "the name")] | None = Field(
         default=None, description="name in the generated module; the symbol's last part by default"
     )
@@ -414,7 +419,7 @@ class Entry(Model):
     accessor: Accessor | None = Field(
         default=None, description="which accessor of a property, when there are several: the deltas' or the delegate's"
     )
-    reason: Prose = Field(description="why the copy is needed")
+    reason: Prose = Field(default="", description="why the copy is needed; the manifest's by default")
     functionality: Prose | None = Field(default=None, description="what the patch does")
     forwarded: Prose | None = Field(default=None, description="where this went upstream, or not-needed")
     remove_when: tuple[Probe, ...] = Field(default=(), description="any of these holds on the target: retire")
@@ -438,13 +443,20 @@ class Entry(Model):
     via: Literal["super", "original"] | None = Field(
         default=None, description="delegate: how the body reaches upstream's function"
     )
+    watch: tuple[SymbolCode, ...] = Field(
+        default=(), description="upstream symbols that our code mirrors; a change there is a review"
+    )
     # owned
     part: Annotated[str, Holds("part")] | None = Field(
         default=None, description="owned: a .py file below the manifest's folder"
     )
-    watch: tuple[SymbolCode, ...] = Field(
-        default=(), description="owned: upstream symbols that it mirrors; a change there is a review"
-    )
+
+    def each(self) -> Iterator[Entry]:
+        """One entry for each of its `symbols`; itself without them."""
+        if not self.symbols:
+            yield self
+        for symbol in self.symbols:
+            yield self.model_copy(update={"symbol": symbol, "symbols": ()})
 
     @property
     def generated_name(self) -> str | None:
@@ -461,7 +473,20 @@ class ClassGroup(Model):
     bases: tuple[NameCode, ...] = Field(default=(), description="base classes")
     doc: Prose | None = Field(default=None, description="its docstring")
     decorators: tuple[ExpressionCode, ...] = Field(default=(), description="decorators, outermost first")
-    members: tuple[Entry, ...] = Field(min_length=1, description="its methods")
+    fields: MemberCode | None = Field(default=None, description="fields of our own, above the members: assignments")
+    members: tuple[Entry, ...] = Field(min_length=1, description="its methods and fields, from upstream")
+
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        """The names that its own fields bind."""
+        body = ast.parse(self.fields.text).body if self.fields is not None else []
+        targets = [t for node in body for t in (node.targets if isinstance(node, ast.Assign) else [node.target])]  # type: ignore[attr-defined]
+        return tuple(t.id for t in targets if isinstance(t, ast.Name))
+
+    @field_validator("members", mode="after")
+    @classmethod
+    def _each(cls, members: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        return tuple(each for member in members for each in member.each())
 
 
 class GroupEntry(Model):
@@ -494,7 +519,31 @@ class Manifest(Model):
     pin: Prose | None = Field(default=None, description="default pin of the entries")
     imports: tuple[ImportsCode, ...] = Field(default=(), description="import statements that deltas need")
     remove_when: tuple[Probe, ...] = Field(default=(), description="for entries without their own")
+    reason: Prose | None = Field(default=None, description="for entries without their own")
+    functionality: Prose | None = Field(default=None, description="for entries without their own")
+    forwarded: Prose | None = Field(default=None, description="for entries without their own")
     entries: tuple[Item, ...] = Field(min_length=1, description="what the module holds, in order")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Manifest:
+        """Give each entry what the manifest says for all, and each of its symbols an entry of its own."""
+        items: list[Item] = []
+        for item in self.entries:
+            if isinstance(item, Entry):
+                items += [self._said(entry) for entry in item.each()]
+            else:
+                members = tuple(self._said(member) for member in item.class_.members)
+                items.append(item.model_copy(update={"class_": item.class_.model_copy(update={"members": members})}))
+        object.__setattr__(self, "entries", tuple(items))  # frozen for everybody else
+        return self
+
+    def _said(self, entry: Entry) -> Entry:
+        missing = {
+            key: value
+            for key in ("reason", "functionality", "forwarded")
+            if (value := getattr(self, key)) is not None and not getattr(entry, key)
+        }
+        return entry.model_copy(update=missing) if missing else entry
 
     @property
     def path(self) -> str:

@@ -6,7 +6,7 @@ A new operation is a row here, its field in `model.Delta`, its function in `delt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -23,6 +23,7 @@ class Alternative:
         clashes: pairs of keys that do not go together.
         requires: pairs of keys of which the first needs the second.
         with_if: `with` stands beside it exactly when the operation's own mapping has this key.
+        instead: keys that may stand in place of one in `needs`.
         help: what to write, for a key that is missing.
     """
 
@@ -34,6 +35,7 @@ class Alternative:
     clashes: tuple[tuple[str, str], ...] = ()
     requires: tuple[tuple[str, str], ...] = ()
     with_if: str | None = None
+    instead: Mapping[str, str] = field(default_factory=dict)
     help: str | None = None
 
     @property

@@ -35,4 +35,6 @@ def _class_header(group: ClassGroup) -> str:
         body = "\n".join(("    " + line).rstrip() for line in doc.split("\n")).strip()
         end = "\n    " if "\n" in body else ""
         lines.append(f'    """{body}{end}"""\n\n')
+    if group.fields is not None:
+        lines += [("    " + line).rstrip() + "\n" for line in group.fields.text.strip("\n").split("\n")] + ["\n"]
     return "".join(lines)

@@ -313,8 +313,10 @@ class ModuleMaker:
             package=self.package,
         )
         if entry.kind == "delegate":
-            return self._delegate(entry, symbol, setting, group, pin)
-        return generate_copy(entry, symbol, source, target, setting)
+            made = self._delegate(entry, symbol, setting, group, pin)
+        else:
+            made = generate_copy(entry, symbol, source, target, setting)
+        return replace(made, watched=tuple(self._watched(entry)))
 
     def _delegate(
         self, entry: Entry, symbol: Symbol, setting: Setting, group: ClassGroup | None, pin: str
@@ -393,7 +395,7 @@ class ModuleMaker:
         return self.parts[entry.part].body if first is entry else ""
 
     def _watched(self, entry: Entry) -> Iterator[Symbol]:
-        """The symbols an owned entry mirrors: on the target, or on the donor when the target lacks them."""
+        """The symbols an entry mirrors: on the target, or on the donor when the target lacks them."""
         for code in entry.watch:
             module, qualname = parse_reference(code.text, code.position)
             upstream = next((u for u in self.workspace.providers(module) if module in u.modules()), None)
@@ -481,4 +483,5 @@ def _names_above(entry: Entry, group: ClassGroup | None) -> frozenset[str]:
     """Names that the generated class binds before this member."""
     members = group.members if group is not None else ()
     before = members[: next((i for i, member in enumerate(members) if member is entry), 0)]
-    return frozenset(member.generated_name for member in before if member.generated_name)
+    own = group.field_names if group is not None else ()
+    return frozenset([*own, *(member.generated_name for member in before if member.generated_name)])

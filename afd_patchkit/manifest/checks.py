@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -40,6 +41,10 @@ def problems(made: model.Model, table: Table, root: Node | None, *, broken: bool
             "Say by a probe when the target has it, such as `defines: acme.engine:Overlap`; prose may stand beside it."
         )
         yield finding("PK013", "a backport needs `remove_when`", manifest=made.where, help=help_)
+    said = [*table.written, *(root.keys if isinstance(root, Mapping) else ())]
+    if isinstance(made, model.Entry) and "reason" not in said:
+        help_ = "It says: why the copy is needed; the manifest can say it for all entries."
+        yield finding("PK009", "entry needs `reason`", manifest=made.where, help=help_)
     if isinstance(made, model.Manifest) and not broken:
         yield from _dependencies(made)
 
@@ -127,6 +132,20 @@ def _items(node: Node | None) -> bool:
 
 def _class(group: model.ClassGroup, table: Table) -> Iterator[Finding]:
     seen: dict[str, Position] = {}
+    if group.fields is not None and list(syntax.problems(group.fields, "member")):
+        return  # said where it was read
+    for node in ast.parse(group.fields.text).body if group.fields is not None else ():
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        assert group.fields is not None
+        if not targets or not all(isinstance(target, ast.Name) for target in targets):
+            help_ = "Write `name: type = value` or `name = value`; methods are members, or stand in a part."
+            at = group.fields.at(node.lineno, node.col_offset + 1)
+            yield finding("PK020", "not an assignment to a name", manifest=at, help=help_)
+            return
+    if group.fields is not None:
+        seen = dict.fromkeys(group.field_names, group.fields.position)
     for entry in group.members:
         name = entry.generated_name
         if name is not None and name in seen:
@@ -148,7 +167,7 @@ def _manifest(manifest: model.Manifest, table: Table) -> Iterator[Finding]:
 
 def _dependencies(manifest: model.Manifest) -> Iterator[Finding]:
     known = set()
-    for entry, group in manifest.all_entries():
+    for entry, group in ((each, group) for one, group in manifest.all_entries() for each in one.each()):
         name = entry.generated_name or entry.part or ""
         known |= {f"{group.name}.{name}", group.name} if group else {name}
     for entry, _ in manifest.all_entries():

@@ -35,6 +35,8 @@ class Rule:
 
 
 _PLACED = Alternative(at_most=("before", "after"))
+_SYMBOLS = {"symbol": "symbols"}
+_SEVERAL = (("symbol", "symbols"), ("symbols", "name"), ("symbols", "branch"))
 
 RULES: Mapping[type[model.Model], Rule] = {
     model.Delta: Rule(
@@ -90,27 +92,31 @@ RULES: Mapping[type[model.Model], Rule] = {
         {
             "copy": Alternative(
                 needs=("symbol",),
-                may=("branch", "accessor", "elsewhere", "late", "deltas"),
+                may=("symbols", "branch", "accessor", "elsewhere", "late", "deltas"),
+                clashes=_SEVERAL,
+                instead=_SYMBOLS,
                 help="Name the upstream symbol that is copied.",
             ),
             "backport": Alternative(
                 needs=("symbol",),
-                may=("branch", "accessor", "elsewhere", "late", "deltas"),
+                may=("symbols", "branch", "accessor", "elsewhere", "late", "deltas"),
+                clashes=_SEVERAL,
+                instead=_SYMBOLS,
                 help="Name the donor's symbol that is copied.",
             ),
             "delegate": Alternative(
                 needs=("symbol", "body", "via"),
-                may=("branch", "accessor", "late", "deltas"),
+                may=("symbols", "branch", "accessor", "late", "deltas"),
+                clashes=_SEVERAL,
+                instead=_SYMBOLS,
                 help="A delegate has upstream's signature (`symbol`), a `body` of its own, and says with `via: super` or "
                 "`via: original` how the body reaches upstream's function.",
             ),
-            "owned": Alternative(
-                needs=("part",), may=("watch",), help="Put the code into a .py file and name it: `part: parts/x.py`."
-            ),
+            "owned": Alternative(needs=("part",), help="Put the code into a .py file and name it: `part: parts/x.py`."),
         },
         always=frozenset(
             {"kind", "name", "pin", "reason", "functionality", "forwarded", "remove_when", "removal", "depends_on"}
-            | {"share"}
+            | {"share", "watch"}
         ),
         selector="kind",
         default="copy",
@@ -174,7 +180,7 @@ def _companions(
 ) -> Iterator[Breach]:
     at = "" if rule.selector else name
     for key in alternative.needs:
-        if key not in keys:
+        if key not in keys and alternative.instead.get(key) not in keys:
             yield Breach(f"{who} needs `{key}`", at, alternative.help)
     if alternative.one_of:
         given = [key for key in keys if key in alternative.one_of]

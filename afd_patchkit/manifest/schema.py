@@ -49,6 +49,9 @@ def manifest_schema() -> Schema:
         {"required": ["remove_when"], "properties": {"remove_when": {"minItems": 1}}},
         {"properties": {"entries": {"items": {"allOf": [probed, members]}}}},
     ]
+    told = {"properties": {"class": {"properties": {"members": {"items": {"required": ["reason"]}}}}}}
+    reasons = {"anyOf": [{"required": ["reason"]}, {"required": ["class"], **told}]}
+    schema["allOf"] = [{"anyOf": [{"required": ["reason"]}, {"properties": {"entries": {"items": reasons}}}]}]
     return schema
 
 
@@ -122,7 +125,7 @@ def _constraint(rule: Rule, operation: str | None, alternative: Alternative, eve
     result: Schema = {}
     own = [operation] if operation else []
     if own or alternative.needs:
-        result["required"] = [*own, *alternative.needs]
+        result["required"] = [*own, *(key for key in alternative.needs if key not in alternative.instead)]
     allowed = alternative.companions | rule.always | {*own, rule.selector}
     properties: Schema = dict.fromkeys(sorted(every - allowed), False)
     if "with" in allowed and not OPERATIONS[operation or ""].takes:  # only statements can be taken from another pin
@@ -130,6 +133,9 @@ def _constraint(rule: Rule, operation: str | None, alternative: Alternative, eve
     if properties:
         result["properties"] = properties
     conditions: list[Schema] = []
+    conditions += [
+        {"anyOf": [{"required": [key]}, {"required": [other]}]} for key, other in alternative.instead.items()
+    ]
     if alternative.one_of:
         conditions.append({"oneOf": [{"required": [key]} for key in alternative.one_of]})
     if alternative.some_of:

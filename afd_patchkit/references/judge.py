@@ -252,7 +252,7 @@ def placed(found: Iterable[Finding], entry: Entry, ref: str) -> tuple[Finding, .
 
 
 def _in_deltas(item: Finding, entry: Entry) -> dict[str, object]:
-    for written in re.findall(r"`([^`\n]+)`", item.message) if item.manifest is None else ():
+    for written in re.findall(r"`([^`\n]+)`", item.message) if item.manifest is None and item.exit_code else ():
         for delta in nested(entry.deltas):
             for code in codes(delta):
                 if (at := _search(code, written)) is not None:

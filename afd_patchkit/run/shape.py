@@ -33,7 +33,11 @@ _EDIT = {
     "holder?": str,
     "arguments?": _TEXTS,
 }
-_SYMBOL = {"pin": str, "symbol": str, "file": str, "lines": [_NUMBERS], "sha256": str, "body": str, "line_digests": str}
+_SYMBOL = {
+    **dict.fromkeys(("pin", "symbol", "file", "sha256", "line_digests"), str),
+    "lines": [_NUMBERS],
+    "body": (str, _NONE),  # a constant has none
+}
 _ENTRY = {
     "kind": str,
     "output": str,

@@ -100,6 +100,7 @@ def classify(subject: Subject) -> EntryResult:
         reasons += signature_findings(subject.ref, subject.entry, subject.record, subject.base, subject.symbol)
     reasons += _unset(subject, change)
     reasons += _completed(subject)
+    reasons += _watched(subject)
     reasons += subject.leanings
     errors, gates = _gates(subject, judged)
     reasons += [f for f in (*errors, *gates) if f not in reasons]
@@ -139,6 +140,8 @@ def new_digest(subject: Subject, symbol: Symbol | None) -> str:
     if not subject.touched:
         data += subject.version.encode()
     data += "".join(f"{f.message}{f.details}" for f in subject.leanings).encode()
+    if subject.entry.watch and subject.new.generated is not None:
+        data += _watch_digest(_watch_now(subject)).encode()
     return short(data, 16)
 
 
@@ -334,11 +337,10 @@ def _owned(subject: Subject) -> EntryResult:
         )
         return replace(result, must_do="correct `watch`, and read what replaced the symbol")
     assert subject.new.generated is not None
-    now = subject.new.generated.watched
-    after = {s.reference: short(s.data, 16) for s in now}
-    texts = {s.reference: s for s in now}
+    texts = {s.reference: s for s in subject.new.generated.watched}
+    after = _watch_now(subject)
     changed = [ref for ref in after if before.get(ref) != after[ref]]
-    moved = short("".join(f"{k}{v}" for k, v in sorted(after.items())), 16)
+    moved = _watch_digest(after)
     if subject.leanings:
         moved = short((moved + "".join(f"{f.message}{f.details}" for f in subject.leanings)), 16)
     if not changed or not before:
@@ -348,17 +350,7 @@ def _owned(subject: Subject) -> EntryResult:
             )
             return replace(result, must_do="read what changed there, then mend or accept", new_digest=moved)
         return replace(result, must_do="nothing", new_digest=moved)
-    reasons = tuple(
-        finding(
-            "PK536",
-            f"{ref}, which this code mirrors, changed upstream",
-            entry=subject.ref,
-            manifest=subject.entry.where,
-            upstream=texts[ref].position,
-            help="Read the change; does our code have to follow?",
-        )
-        for ref in changed
-    )
+    reasons = tuple(_watched(subject))
     old = {s.reference: s for s in subject.old.watched} if subject.old is not None else {}
     result = replace(
         result,
@@ -370,6 +362,37 @@ def _owned(subject: Subject) -> EntryResult:
         new_digest=moved,
     )
     return replace(result, must_do="read what changed there, then mend or accept")
+
+
+def _watch_now(subject: Subject) -> dict[str, str]:
+    """Digests of what the entry mirrors, as it is now."""
+    assert subject.new.generated is not None
+    return {s.reference: short(s.data, 16) for s in subject.new.generated.watched}
+
+
+def _watch_digest(after: Mapping[str, str]) -> str:
+    return short("".join(f"{k}{v}" for k, v in sorted(after.items())), 16)
+
+
+def _watched(subject: Subject) -> list[Finding]:
+    """What the entry mirrors and upstream changed."""
+    before: Mapping[str, str] = subject.record.get("watch", {})
+    if subject.new.generated is None or not before:
+        return []
+    after, places = _watch_now(subject), {code.text: code.position for code in subject.entry.watch}
+    texts = {s.reference: s for s in subject.new.generated.watched}
+    return [
+        finding(
+            "PK536",
+            f"{ref}, which this code mirrors, changed upstream",
+            entry=subject.ref,
+            manifest=places.get(ref, subject.entry.where),
+            upstream=texts[ref].position,
+            help="Read the change; does our code have to follow?",
+        )
+        for ref in after
+        if before.get(ref) != after[ref]
+    ]
 
 
 # ---- gone or elsewhere ------------------------------------------------------------------------------------------------
