@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from afd_patchkit.references.classes import Field
+from afd_patchkit.references.class_body import Field
 from afd_patchkit.references.things import Function
 from afd_patchkit.source.decorators import changing
 from afd_patchkit.source.forward import mangled

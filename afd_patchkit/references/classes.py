@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from afd_patchkit.names.analysis import mangle
-from afd_patchkit.names.bindings import Site, class_sites
+from afd_patchkit.findings.nearest import nearest
+from afd_patchkit.references.class_body import Facts, Field, facts_of, field_of, flag, how_decorated, slots, values_of
 from afd_patchkit.references.things import (
     UNKNOWN,
     Class,
     Function,
     FunctionNode,
-    How,
     Missing,
     Outside,
     Several,
@@ -23,8 +21,8 @@ from afd_patchkit.references.things import (
     Value,
 )
 from afd_patchkit.references.trees import Trees, joined
+from afd_patchkit.source.decorators import decorator_names, leaves
 from afd_patchkit.source.locate import dotted
-from afd_patchkit.source.text import SourceFile
 
 PLAIN_BASES = frozenset(
     [
@@ -89,53 +87,9 @@ OBJECT = frozenset(
         "__type_params__",
     ]
 )
-HARMLESS = frozenset(
-    [
-        "final",
-        "typing.final",
-        "runtime_checkable",
-        "typing.runtime_checkable",
-        "total_ordering",
-        "functools.total_ordering",
-        "deprecated",
-        "typing_extensions.deprecated",
-        "warnings.deprecated",
-        "unique",
-        "enum.unique",
-        "typing.no_type_check",
-    ]
-)
-"""Class decorators that leave members and constructor as they are."""
-_PROPERTIES = frozenset(["property", "cached_property", "functools.cached_property", "abc.abstractproperty"])
 _ENUM_GIVES = frozenset(
     ["name", "value", "_name_", "_value_", "_value2member_map_", "__members__", "_missing_", "_generate_next_value_"]
 )
-
-
-@dataclass
-class Facts:
-    """What one class statement says, bases aside.
-
-    Attributes:
-        sites: what its body binds.
-        attributes: attributes that its methods set: name to statements.
-        open: it may have members that nothing here names.
-    """
-
-    sites: dict[str, list[Site]]
-    attributes: dict[str, list[tuple[ast.stmt, FunctionNode | None]]]
-    open: bool
-
-
-@dataclass(frozen=True)
-class Field:
-    """One field of a dataclass or named tuple, as its constructor takes it."""
-
-    name: str
-    required: bool
-    keyword_only: bool = False
-    node: ast.AnnAssign | None = field(default=None, compare=False)
-    file: SourceFile | None = field(default=None, compare=False)
 
 
 @dataclass
@@ -275,13 +229,9 @@ class Classes:
         if isinstance(thing, Outside):
             if thing.name in {"dataclasses.dataclass", "pydantic.dataclasses.dataclass", "dataclass"}:
                 return "dataclass"
-            return "harmless" if thing.name in HARMLESS else "unknown"
+            return "harmless" if leaves(thing.name, "members") else "unknown"
         if isinstance(thing, Function):
-            names = {
-                dotted(d.func if isinstance(d, ast.Call) else d).rpartition(".")[2]
-                for n in thing.nodes
-                for d in n.decorator_list
-            }
+            names = {name.rpartition(".")[2] for node in thing.nodes for _, name in decorator_names(node)}
             if "dataclass_transform" in names:
                 return "dataclass"
         return "unknown"
@@ -293,7 +243,7 @@ class Classes:
         kept: dict[int, Facts] = cls.file.__dict__.setdefault("_class_facts", {})
         found = kept.get(id(cls.node))
         if found is None:
-            found = kept[id(cls.node)] = _facts(cls)
+            found = kept[id(cls.node)] = facts_of(cls)
         return found
 
     def slotted(self, cls: Class) -> bool:
@@ -332,7 +282,7 @@ class Classes:
             return UNKNOWN
         if view.enum and name.startswith("_"):
             return UNKNOWN
-        return Missing(cls.reference, name, tuple(get_close_matches(name, sorted(self.names(cls)), n=3)))
+        return Missing(cls.reference, name, nearest(name, self.names(cls)))
 
     def _own_member(self, cls: Class, name: str, view: View, *, instance: bool) -> Thing | None:
         facts = self.facts(cls)
@@ -374,7 +324,7 @@ class Classes:
         self, cls: Class, name: str, nodes: Sequence[tuple[ast.AST, FunctionNode | None]], view: View | None
     ) -> Value:
         annotation = next((n.annotation for n, _ in nodes if isinstance(n, ast.AnnAssign)), None)
-        values = tuple((v, method) for n, method in nodes for v in _values(n))
+        values = tuple((v, method) for n, method in nodes for v in values_of(n))
         what: Literal["constant", "attribute", "field", "member"] = "constant"
         if view is None:
             what = "attribute"
@@ -397,7 +347,7 @@ class Classes:
             decorator = self._record_decorator(one)
             if decorator is None and view.record == "dataclass":
                 continue
-            keyword_only = _flag(decorator, "kw_only", False)
+            keyword_only = flag(decorator, "kw_only", False)
             for statement in one.node.body:
                 if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
                     continue
@@ -409,7 +359,7 @@ class Classes:
                 last = kind.rpartition(".")[2]
                 if last == "KW_ONLY":
                     keyword_only = True
-                elif last != "ClassVar" and (made := _field(statement, keyword_only, one.file)) is not None:
+                elif last != "ClassVar" and (made := field_of(statement, keyword_only, one.file)) is not None:
                     found[statement.target.id] = made
                 elif last != "ClassVar":
                     found.pop(statement.target.id, None)
@@ -432,7 +382,7 @@ class Classes:
             sites = self.facts(one).sites
             decorator = self._record_decorator(one)
             if view.record == "namedtuple" or (
-                decorator is not None and "__init__" not in sites and _flag(decorator, "init", True)
+                decorator is not None and "__init__" not in sites and flag(decorator, "init", True)
             ):
                 return self.fields(cls)
             for name in ("__init__", "__new__"):
@@ -451,131 +401,6 @@ def _has_class(method: FunctionNode) -> bool:
     return method.name in {"__init_subclass__", "__class_getitem__"} or how_decorated(method) == "class"
 
 
-def how_decorated(node: FunctionNode) -> How:
-    """What its decorators make of a member."""
-    names = [dotted(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list]
-    if "staticmethod" in names:
-        return "static"
-    if "classmethod" in names or node.name in {"__init_subclass__", "__class_getitem__"}:
-        return "class"
-    if any(
-        name in _PROPERTIES or name.rpartition(".")[2] in {"cached_property", "setter", "getter", "deleter"}
-        for name in names
-    ):
-        return "property"
-    return "plain"
-
-
-def _facts(cls: Class) -> Facts:
-    sites = {mangle(name, cls.name): list(found) for name, found in class_sites(cls.file, cls.node).items()}
-    facts = Facts(sites, {}, False)
-    for found in list(sites.values()):
-        for site in found:
-            if isinstance(site.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                for name, statement in _attributes_set(site.node, cls.name):
-                    facts.attributes.setdefault(name, []).append((statement, site.node))
-                facts.open |= _opens(site.node)
-    if {"__getattr__", "__getattribute__"} & sites.keys():
-        facts.open = True
-    for statement in cls.node.body:
-        if isinstance(statement, ast.AnnAssign) and statement.value is None and isinstance(statement.target, ast.Name):
-            facts.attributes.setdefault(mangle(statement.target.id, cls.name), []).insert(0, (statement, None))
-    for slot in slots(cls.node) or ():
-        facts.attributes.setdefault(mangle(slot, cls.name), [])
-    for statement in cls.file.tree.body if "." not in cls.qualname else ():
-        for target in statement.targets if isinstance(statement, ast.Assign) else ():
-            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == cls.name:
-                facts.attributes.setdefault(target.attr, []).append((statement, None))
-    return facts
-
-
-def abstract(facts: Facts) -> list[str]:
-    """Names of the abstract methods, sorted."""
-    return sorted(
-        name
-        for name, sites in facts.sites.items()
-        if any(
-            dotted(d).rpartition(".")[2] == "abstractmethod"
-            for s in sites
-            for d in getattr(s.node, "decorator_list", ())
-        )
-    )
-
-
-def slots(node: ast.ClassDef) -> tuple[str, ...] | None:
-    """The names in `__slots__` of a class statement; None when it has none, or none that can be read."""
-    for statement in node.body:
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            if any(isinstance(t, ast.Name) and t.id == "__slots__" for t in targets):
-                value = statement.value
-                items = value.elts if isinstance(value, (ast.Tuple, ast.List, ast.Set)) else [value]
-                if all(isinstance(i, ast.Constant) and isinstance(i.value, str) for i in items):
-                    return tuple(i.value for i in items)  # type: ignore[union-attr]
-                return None
-    for decorator in node.decorator_list:
-        if _flag(decorator, "slots", False):
-            return tuple(
-                s.target.id for s in node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
-            )
-    return None
-
-
-def _attributes_set(function: FunctionNode, private: str) -> Iterator[tuple[str, ast.stmt]]:
-    """`self.name = ...` in a method, and `setattr(self, "name", ...)`, with the statement."""
-    arguments = [*function.args.posonlyargs, *function.args.args]
-    if not arguments or how_decorated(function) == "static":
-        return
-    first = arguments[0].arg
-    stack: list[tuple[ast.AST, ast.stmt]] = [(s, s) for s in function.body]
-    while stack:
-        node, statement = stack.pop()
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is(node.value, first):
-            yield mangle(node.attr, private), statement
-        elif (
-            isinstance(node, ast.Call)
-            and dotted(node.func) in {"setattr", "object.__setattr__"}
-            and len(node.args) == 3
-        ):
-            name = node.args[1]
-            if _is(node.args[0], first) and isinstance(name, ast.Constant) and isinstance(name.value, str):
-                yield name.value, statement
-        stack += ((child, child if isinstance(child, ast.stmt) else statement) for child in ast.iter_child_nodes(node))
-
-
-def _opens(function: FunctionNode) -> bool:
-    """Whether a method may set attributes whose names cannot be seen."""
-    arguments = [*function.args.posonlyargs, *function.args.args]
-    if not arguments:
-        return False
-    first = arguments[0].arg
-    for node in ast.walk(function):
-        if isinstance(node, ast.Attribute) and node.attr == "__dict__" and _is(node.value, first):
-            return True
-        if (
-            isinstance(node, ast.Call)
-            and dotted(node.func) in {"setattr", "object.__setattr__", "vars"}
-            and node.args
-            and _is(node.args[0], first)
-        ):
-            name = node.args[1] if len(node.args) > 1 else None
-            if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
-                return True
-    return False
-
-
-def _is(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _values(statement: ast.AST) -> tuple[ast.expr, ...]:
-    value = getattr(statement, "value", None)
-    plain = isinstance(statement, ast.AnnAssign) or (
-        isinstance(statement, ast.Assign) and not any(isinstance(t, (ast.Tuple, ast.List)) for t in statement.targets)
-    )
-    return (value,) if plain and isinstance(value, ast.expr) else ()
-
-
 def _merged(orders: Sequence[Sequence[Class]]) -> list[Class]:
     """Python's order of bases (C3) of those that can be read; depth first where that has no answer."""
     lists = [list(order) for order in orders] + [[order[0] for order in orders]]
@@ -589,24 +414,3 @@ def _merged(orders: Sequence[Sequence[Class]]) -> list[Class]:
         out.append(head)
         lists = [[c for c in entries if c != head] for entries in lists]
     return out
-
-
-def _flag(decorator: ast.expr | None, name: str, default: bool) -> bool:
-    for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
-        if keyword.arg == name and isinstance(keyword.value, ast.Constant):
-            return bool(keyword.value.value)
-    return default
-
-
-def _field(statement: ast.AnnAssign, keyword_only: bool, file: SourceFile) -> Field | None:
-    """The constructor's parameter for one field; None for `field(init=False)`."""
-    assert isinstance(statement.target, ast.Name)
-    value = statement.value
-    required = value is None
-    if isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in {"field", "Field"}:
-        if not _flag(value, "init", True):
-            return None
-        keyword_only = _flag(value, "kw_only", keyword_only)
-        given = {k.arg for k in value.keywords}
-        required = not given & {"default", "default_factory", None} and not value.args
-    return Field(statement.target.id, required, keyword_only, statement, file)

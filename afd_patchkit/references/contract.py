@@ -9,7 +9,8 @@ from typing import Any
 
 from afd_patchkit.digests import short
 from afd_patchkit.references.calls import CallParameter, Shape, listed, meets, misfit, parameters
-from afd_patchkit.references.classes import Classes, abstract, slots
+from afd_patchkit.references.class_body import abstract, slots
+from afd_patchkit.references.classes import Classes
 from afd_patchkit.references.infer import is_generator
 from afd_patchkit.references.things import Class, Found, Function, FunctionNode, Module, Several, Value
 from afd_patchkit.source.decorators import changing

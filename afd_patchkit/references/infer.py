@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from afd_patchkit.names.analysis import mangle
 from afd_patchkit.names.model import CAPTURE
-from afd_patchkit.references.classes import Classes, how_decorated
+from afd_patchkit.references.class_body import how_decorated
+from afd_patchkit.references.classes import Classes
 from afd_patchkit.references.things import (
     UNKNOWN,
     Class,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from afd_patchkit.references.classes import Classes, abstract
+from afd_patchkit.references.class_body import abstract
+from afd_patchkit.references.classes import Classes
 from afd_patchkit.references.collect import Reference, collect
 from afd_patchkit.references.contract import Contract, contract
 from afd_patchkit.references.infer import Inference

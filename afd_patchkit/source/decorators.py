@@ -8,8 +8,8 @@ from typing import Literal
 
 from afd_patchkit.source.locate import FunctionNode, dotted
 
-Aspect = Literal["parameters", "result", "contract"]
-"""What a call must give, what the annotation says it gets, and what users may rely on."""
+Aspect = Literal["parameters", "result", "contract", "members"]
+"""What a call must give, what the annotation says it gets, what users may rely on; of a class, its members and constructor."""
 
 _TYPING = ("typing", "typing_extensions")
 _ROWS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Aspect, ...]], ...] = (
@@ -19,10 +19,13 @@ _ROWS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[Aspect, ...]], ...] =
     (("functools",), ("singledispatch",), ("parameters",)),
     (("contextlib",), ("contextmanager", "asynccontextmanager"), ("parameters",)),
     (("abc",), ("abstractmethod",), ("parameters", "result", "contract")),
-    (_TYPING, ("override", "final", "overload"), ("parameters", "result", "contract")),
-    ((*_TYPING, "warnings"), ("deprecated",), ("parameters", "result", "contract")),
-    (_TYPING, ("no_type_check",), ("parameters", "contract")),
-    (_TYPING, ("runtime_checkable",), ("contract",)),
+    (_TYPING, ("override", "overload"), ("parameters", "result", "contract")),
+    (_TYPING, ("final",), ("parameters", "result", "contract", "members")),
+    ((*_TYPING, "warnings"), ("deprecated",), ("parameters", "result", "contract", "members")),
+    (_TYPING, ("no_type_check",), ("parameters", "contract", "members")),
+    (_TYPING, ("runtime_checkable",), ("contract", "members")),
+    (("functools",), ("total_ordering",), ("members",)),
+    (("enum",), ("unique",), ("members",)),
     (("torch",), ("no_grad", "inference_mode"), ("parameters", "result", "contract")),
 )
 """Modules that have the decorators, the decorators, and what they leave alone."""
