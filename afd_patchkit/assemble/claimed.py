@@ -68,7 +68,7 @@ def _claim(
         upstream=symbol.file.text,
         indent=symbol.indent,
         parts=kept_parts(symbol, edits, entry.own),
-        renamed=tuple(_renamed(entry)),
+        renamed=tuple(sorted(_renamed(entry), key=lambda one: one.span or (0, 0))),
         told=entry.entry.kind != "delegate",
         edits=frozenset(
             (name, start + one["span"][0], start + one["span"][1], one["emitted"])

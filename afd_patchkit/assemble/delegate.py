@@ -14,7 +14,9 @@ from afd_patchkit.assemble.originals import (
     by_position,
     captured,
     class_path,
+    home_of,
     implied,
+    named,
     original,
     stays,
 )
@@ -43,6 +45,7 @@ from afd_patchkit.source.forward import (
 from afd_patchkit.source.locate import ACCESSORS, FunctionNode, Symbol, dotted
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import significant, tokens
+from afd_patchkit.upstream.base import Upstream
 
 ORIGINAL = "__original__"
 
@@ -72,7 +75,7 @@ class Delegate:
     findings: tuple[Finding, ...] = ()
 
 
-def delegate_text(entry: Entry, symbol: Symbol, group: str | None, setting: Setting, home: ImportNeed) -> Delegate:
+def delegate_text(entry: Entry, symbol: Symbol, group: str | None, setting: Setting, target: Upstream) -> Delegate:
     """The text of a delegate.
 
     `__original__` in the body is the original, bound as `super()` would bind it; `__original__(...)`, with a literal `...`, or
@@ -83,7 +86,7 @@ def delegate_text(entry: Entry, symbol: Symbol, group: str | None, setting: Sett
         symbol: the upstream function that it stands before; of a property the accessor.
         group: the class that it becomes a member of; None at module level.
         setting: the module around the entry.
-        home: the import that gives upstream's module.
+        target: the upstream that it runs on.
 
     Raises:
         ManifestError: the symbol is no function, `via: super` stands outside a class, or the body does not fit (PK027).
@@ -96,6 +99,7 @@ def delegate_text(entry: Entry, symbol: Symbol, group: str | None, setting: Sett
         raise _error(entry, setting.entry, f"{symbol.reference} is not a function")
     if entry.via == "super" and group is None:
         raise _error(entry, setting.entry, "`via: super` needs a class: put the entry into a `class` group")
+    home = home_of(symbol, target)
     applied = apply_deltas(symbol, entry.deltas, entry=setting.entry, marker=setting.marker)
     kept = f"_original{home.bound}_{symbol.qualname.replace('.', '_')}"
     reached = original(symbol, entry.via, group, kept)
@@ -119,8 +123,8 @@ def delegate_text(entry: Entry, symbol: Symbol, group: str | None, setting: Sett
     after = _carried(mangled(entry.name or symbol.name, _private(symbol) if group else None), kept, carried)
     owner = ".".join([home.bound, *class_path(symbol)])
     name = mangled(symbol.name, _private(symbol))
-    if reached.role == "cached" and group is None:  # set later on a class, it would not be told its name
-        after += f'{entry.name or symbol.name}.__set_name__({owner}, "{name}")\n'
+    if group is None:
+        after += named(symbol, entry.name or symbol.name, target)[0]
     if not (accessor or after or re.search(rf"\b{kept}\b", body)):
         return Delegate(text, applied, (), (), own, "", frozenset(), findings)
     given = f'{owner}, "{name}", "{kept}"'

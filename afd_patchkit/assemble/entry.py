@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from afd_patchkit.assemble.comments import entry_header
+from afd_patchkit.assemble.originals import meaning, named
 from afd_patchkit.assemble.unreachable import unreachable
 from afd_patchkit.assemble.verify import check_entry
 from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
@@ -167,9 +168,16 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
     before = Text(body.text.encode())
     body, changes = edit_names(body, plan, symbol.file)
     changes += renamed
+    if setting.group is None:
+        body, dropped = without_static(body, symbol)
+        changes += dropped
     note = signature_note(symbol, body, plan.rebindings)
     body = put_in_place(body, "    " if setting.group else "", symbol)
     check_entry(symbol, applied.edits, spans_of(changes), body, setting.marker)
+    if setting.group is None and entry.kind == "copy":
+        more, needs = named(symbol, name, target)
+        body += Buffer.emitted(more, (), "owned") if more else Buffer()
+        plan = replace(plan, imports=(*plan.imports, *needs))
     header = entry_header(
         entry,
         source=f"{symbol.file.path}, {symbol.qualname}; {setting.pin_text}",
@@ -179,7 +187,7 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
         ],
         signature=note,
         rebindings=plan.rebindings,
-        rewritten=rewritten(plan, before),
+        rewritten=rewritten(plan, before) | {c.old.strip(): "nothing" for c in changes if not c.new},
         renamed=(symbol.name, name) if name != symbol.name else None,
         removal=setting.removal,
     )
@@ -311,6 +319,26 @@ def rename(body: Buffer, old: str, new: str, file: SourceFile) -> tuple[Buffer, 
                     at = len(plain.data[: plain.node_span(target).start].decode())
                     changes.append((at, at + len(old), new, "rename"))
     return _changed(body, changes, file)
+
+
+def without_static(body: Buffer, symbol: Symbol) -> tuple[Buffer, list[NameChange]]:
+    """A static method as the plain function that it is outside of its class; with what changed.
+
+    Args:
+        body: the definition's text, dedented.
+        symbol: upstream's definition.
+    """
+    if not symbol.classes or b"staticmethod" not in symbol.data:
+        return body, []
+    plain = Text(body.text.encode())
+    changes = []
+    for node in ast.parse(body.text).body:
+        for decorator in getattr(node, "decorator_list", ()):
+            line = plain.line_span(decorator.lineno, decorator.end_lineno or decorator.lineno)
+            if plain.slice(line).strip() == "@staticmethod" and meaning(symbol.file, decorator) == "staticmethod":
+                start, end = (len(plain.data[:at].decode()) for at in (line.start, line.end))
+                changes.append((start, end, "", "static"))
+    return _changed(body, changes, symbol.file)
 
 
 def put_in_place(body: Buffer, indent: str, symbol: Symbol) -> Buffer:

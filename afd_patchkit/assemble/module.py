@@ -38,7 +38,6 @@ from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitErro
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
-from afd_patchkit.names.meaning import is_hidden, module_alias
 from afd_patchkit.names.model import ImportNeed, NamePlan
 from afd_patchkit.references.judge import Places, placed
 from afd_patchkit.references.texts import OwnText
@@ -322,9 +321,7 @@ class ModuleMaker:
         self, entry: Entry, symbol: Symbol, setting: Setting, group: ClassGroup | None, pin: str
     ) -> GeneratedEntry:
         target = self.workspace.target_of(pin)
-        module = symbol.file.module
-        home = ImportNeed(module, alias=module_alias(module, target), hidden=is_hidden(module, target))
-        made = delegate_text(entry, symbol, group.name if group else None, setting, home)
+        made = delegate_text(entry, symbol, group.name if group else None, setting, target)
         name = entry.name or symbol.name
         body = made.buffer
         renamed: list[NameChange] = []

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from afd_patchkit.names.bindings import module_bindings
-from afd_patchkit.names.model import CAPTURE
+from afd_patchkit.names.meaning import is_hidden, module_alias
+from afd_patchkit.names.model import CAPTURE, ImportNeed
 from afd_patchkit.source.forward import mangled, receiver
 from afd_patchkit.source.locate import ACCESSORS, FunctionNode, Symbol, dotted
+from afd_patchkit.source.syntax import FUNCTION
 from afd_patchkit.source.text import SourceFile
+from afd_patchkit.upstream.base import Upstream
 
 Role = Literal["function", "method", "class", "static", "new", "getter", "setter", "deleter", "cached", "dispatch"]
 """What the original is to its callers; `dispatch` is a method with `singledispatchmethod`."""
@@ -114,6 +117,27 @@ def class_path(symbol: Symbol) -> list[str]:
     """The names that lead from upstream's module to the class of a member."""
     names = [cls.name for cls in symbol.classes]
     return [mangled(name, names[i - 1] if i else None) for i, name in enumerate(names)]
+
+
+def home_of(symbol: Symbol, target: Upstream) -> ImportNeed:
+    """The import that gives upstream's module itself."""
+    module = symbol.file.module
+    return ImportNeed(module, alias=module_alias(module, target), hidden=is_hidden(module, target))
+
+
+def named(symbol: Symbol, name: str, target: Upstream) -> tuple[str, tuple[ImportNeed, ...]]:
+    """What tells a cached property at module level its name, as a class body would; and what that needs. Empty for all else.
+
+    Args:
+        symbol: upstream's definition.
+        name: the generated one.
+        target: the upstream that it runs on.
+    """
+    if not symbol.classes or not isinstance(symbol.node, FUNCTION) or role_of(symbol) != "cached":
+        return "", ()
+    home = home_of(symbol, target)
+    owner = ".".join([home.bound, *class_path(symbol)])
+    return f'{name}.__set_name__({owner}, "{mangled(symbol.name, symbol.classes[-1].name)}")\n', (home,)
 
 
 def stays(symbol: Symbol, decorator: ast.expr, *, yields: bool) -> bool:

@@ -27,6 +27,7 @@ Reason = Literal[
     "rebind",
     "global statement",
     "module attribute",
+    "type parameter",
 ]
 
 

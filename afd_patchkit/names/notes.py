@@ -83,7 +83,9 @@ def rewritten_note(edits: Iterable[NameEdit], symbol: Symbol) -> Iterator[Findin
             upstream=symbol.position,
             details=tuple(scoped),
         )
-    made = sorted({f"{e.name} -> {e.text}" for e in edits if e.reason in {"super", "mangled"}})
+    made = sorted(
+        {f"{e.name} -> {e.text}" for e in edits if e.reason in {"super", "mangled", "type parameter", "static"}}
+    )
     if made:
         yield finding(
             "PK633",

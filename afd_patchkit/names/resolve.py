@@ -178,7 +178,7 @@ class _Resolution:
 
     def _use(self, use: Use) -> None:
         name = use.name
-        if self._special(use) or self._class_scope(use):
+        if self._special(use) or self._class_scope(use) or self._type_parameter(use):
             return
         here = use.where != "body" and not use.in_nested
         hidden = here and (name in self.context.class_names or (name in self.meanings.own and not use.own))
@@ -299,6 +299,22 @@ class _Resolution:
         elif found:
             self._class_text(use, f".{name}", "class scope")
         return found
+
+    def _type_parameter(self, use: Use) -> bool:
+        """`T` of `class C[T]` around a member is `C.__type_params__[0]`."""
+        classes = self.context.symbol.classes
+        if not self.copied and use.where == "body":
+            return False
+        for depth in range(len(classes) - 1, -1, -1):
+            names = [p.name for p in getattr(classes[depth], "type_params", ())]
+            if use.name in names:
+                meaning = self.meanings.upstream_class()
+                self._take(meaning, use.name)
+                path = (meaning.text or "").rsplit(".", len(classes) - 1 - depth)[0]
+                text = f"{path}.__type_params__[{names.index(use.name)}]"
+                self._edit(use_span(use, self.text), text, use.name, "type parameter", use)
+                return True
+        return False
 
     # ---- whole statements ---------------------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ _ENTRY = {
     "signature?": str,
     **{key: {"*": str} for key in ("watch?", "taken?", "rebindings?")},
     "name_edits?": [_NUMBERS],
+    "completed?": {"*": _TEXTS},
     "deltas?": {"*": [_EDIT]},
     "references?": {"*": {"contract": _CONTRACT, "uses": _TEXTS}},
 }

@@ -107,6 +107,8 @@ class _Layout:
             if name.span is not None and start <= name.span[0] and name.span[1] <= end:
                 self._verbatim(start, name.span[0])
                 old = self.data[name.span[0] : name.span[1]].decode()
+                if not name.new:
+                    self._line().cut.add(None)
                 self._add(_Piece(old, name.span[0], new=name.new))
                 self.gone.append(name.span)
                 start = name.span[1]
