@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.project import Project
 from afd_patchkit.upgrade.checks import is_serious
 from afd_patchkit.upgrade.result import DeltaResult, EntryResult, UpgradeResult
@@ -191,34 +193,73 @@ def _unused(item: Acceptance, why: str, shown: str) -> Finding:
 
 
 def resolve(result: UpgradeResult, ref: str) -> tuple[EntryResult, str]:
-    """The entry and the delta (or an empty text) that `ENTRY[/DELTA]` names; a name that is unique will do.
+    """The entry and the delta (or an empty text) that `ENTRY[/DELTA]` names; any part of a name that is unique will do.
 
     Raises:
-        ManifestError: there is none, or several (PK093).
+        ManifestError: there is none, or several (PK093); the nearest names are proposed.
     """
-    found = [(e, "") for e in result.entries if ref in (e.ref, _short(e))]
-    found += [
-        (e, ref.removeprefix(name + "/"))
-        for e in result.entries
-        for name in (e.ref, _short(e))
-        if ref.startswith(name + "/") and ref.removeprefix(name + "/") in {d.name for d in e.deltas}
-    ]
-    found = list({(e.ref, d): (e, d) for e, d in found}.values())
+    found = _named(result, ref)
     if len(found) == 1:
         return found[0]
-    names = [e.ref for e, _ in found] or [e.ref for e in result.entries]
+    if found:
+        names, help_ = [_label(e, d) for e, d in found], "Write more of the name."
+    else:
+        known = {
+            name: _label(e, d)
+            for e in result.entries
+            for d in ("", *(d.name for d in e.deltas))
+            for name in _names(e, d)
+        }
+        near = dict.fromkeys(known[name] for name in nearest(ref, known))
+        names = list(near) or [e.ref for e in result.entries if e.blocks]
+        help_ = (
+            f"Did you mean {shlex.quote(next(iter(near)))}?"
+            if near
+            else "Write `module.py::name`, or `module.py::name/delta name`."
+        )
     raise ManifestError(
         finding(
             "PK093",
             f"{ref} names {'several entries' if found else 'no entry and no delta of one'}",
             details=tuple(names[:20]),
-            help="Write `module.py::name`, or `module.py::name/delta name`.",
+            help=help_,
         )
     )
 
 
-def _short(entry: EntryResult) -> str:
-    return entry.ref.partition("::")[2]
+def _named(result: UpgradeResult, ref: str) -> list[tuple[EntryResult, str]]:
+    """What a text names: an entry in full before all else, then what it is a part of the name of."""
+    whole = [(e, "") for e in result.entries if e.ref == ref]
+    if whole:
+        return whole
+    pairs = [(e, d) for e in result.entries for d in ("", *(d.name for d in e.deltas))]
+    return [(e, d) for e, d in pairs if ref in _names(e, d)]
+
+
+def _label(entry: EntryResult, delta: str) -> str:
+    return f"{entry.ref}/{delta}" if delta else entry.ref
+
+
+def _names(entry: EntryResult, delta: str = "") -> tuple[str, ...]:
+    """Everything that may be written for an entry or one of its deltas, shortest first."""
+    module, _, short = entry.ref.partition("::")
+    last = short.rpartition("/")[2] if "/" in short else short.rpartition(".")[2]
+    parts = module.split("/")
+    modules = ["/".join(parts[n:]) for n in range(len(parts) - 1, -1, -1)]
+    names = [last, short, *(f"{m}::{short}" for m in modules), *(f"{m.removesuffix('.py')}::{short}" for m in modules)]
+    if delta:
+        names = [delta, *(f"{name}/{delta}" for name in names)]
+    return tuple(dict.fromkeys(names))
+
+
+def command(result: UpgradeResult, entry: EntryResult, delta: str = "") -> str | None:
+    """The command that accepts what is open about an entry, or about one of its deltas; None when nothing can be accepted."""
+    try:
+        made(result, entry, delta, "why", "", "")
+    except ManifestError:
+        return None
+    name = next(n for n in _names(entry, delta) if len(_named(result, n)) == 1)
+    return f'afd-patchkit accept --pin {result.pin}={result.new} {shlex.quote(name)} --why "..."'
 
 
 def made(result: UpgradeResult, entry: EntryResult, delta: str, why: str, who: str, date: str) -> list[Acceptance]:

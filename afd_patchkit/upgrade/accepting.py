@@ -39,7 +39,7 @@ class Accepted:
 
 def accept(
     project: Project,
-    ref: str,
+    ref: str | Sequence[str],
     why: str,
     *,
     pin_overrides: Mapping[str, str] | None = None,
@@ -47,11 +47,11 @@ def accept(
     who: str = "",
     date: str = "",
 ) -> Accepted:
-    """Record that a person has reviewed what an upgrade says about an entry or one of its deltas.
+    """Record that a person has reviewed what an upgrade says about entries or single deltas of them: all or nothing.
 
     Args:
         project: what to work on.
-        ref: `ENTRY` or `ENTRY/DELTA`; an entry's name alone will do where it is unique.
+        ref: `ENTRY` or `ENTRY/DELTA`, one or several; any part of a name that is unique will do.
         why: the reason, for those who read it later.
         pin_overrides: the upgrade it is about; the last one that was run by default.
         options: where upstreams may come from.
@@ -62,15 +62,18 @@ def accept(
     file = project.shown(accepted.path_of(project))
     try:
         if not why.strip():
-            raise ManifestError(finding("PK094", f"{ref} cannot be accepted: say why", help='Add `--why "..."`.'))
+            raise ManifestError(finding("PK094", "it cannot be accepted: say why", help='Add `--why "..."`.'))
         recover(project, write=False)
         target = dict(pin_overrides or {}) or _last(project, chosen)
         result = Upgrader(project, chosen).to(target)
         bad = tuple(f for f in result.findings if f.exit_code)
         if not result.entries:
             return Accepted(file=file, findings=bad or result.findings)
-        entry, delta = accepted.resolve(result, ref)
-        made = accepted.made(result, entry, delta, why.strip(), who, date)
+        made: list[Acceptance] = []
+        for wanted in [ref] if isinstance(ref, str) else ref:
+            entry, delta = accepted.resolve(result, wanted)
+            made += accepted.made(result, entry, delta, why.strip(), who, date)
+        made = list(dict.fromkeys(made))
         with exclusive(project):
             _record(project, made)
     except PatchkitError as error:

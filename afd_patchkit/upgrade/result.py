@@ -86,6 +86,9 @@ class EntryResult:
         base_digest: digest of the old text, for acceptances.
         attributes: attributes of parameters that the new text reads and the old one did not.
         named_at: where the manifest names the symbol, when it has moved with the same text.
+        file: the file of `new`, inside the distribution; empty when there is none.
+        base_lines: lines of the old file that `base` is, as first and last of each part.
+        new_lines: the same of the new file and `new`.
         superfluous: its removal condition holds, as far as one can see; with the status `review` a person must say.
     """
 
@@ -110,6 +113,9 @@ class EntryResult:
     base_digest: str = ""
     attributes: tuple[str, ...] = ()
     named_at: Position | None = None
+    file: str = ""
+    base_lines: tuple[tuple[int, int], ...] = ()
+    new_lines: tuple[tuple[int, int], ...] = ()
     superfluous: bool = False
 
     @property

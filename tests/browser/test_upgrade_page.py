@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from afd_patchkit.findings.finding import Position
 from afd_patchkit.upgrade.result import UpgradeResult
 from tests.reports.upgrade_samples import (
     ALL,
@@ -23,6 +24,7 @@ from tests.reports.upgrade_samples import (
     entry,
     many,
     ours,
+    reason,
 )
 
 LIST = "#list .item-name"
@@ -460,3 +462,66 @@ def test_the_page_without_script_names_the_other_report(show):
     page = show([ALL])
     assert "report.md" in page.js("return document.querySelector('noscript').textContent")
     assert BASE.split("\n")[0] not in page.driver.page_source.split('<script type="application/json"')[0]
+
+
+# ---- from a finding to its line, and to the command -----------------------------------------------------------------
+
+LONG = (
+    "def step(self, batch):\n"
+    + "".join(f"    line_{n} = {n}\n" for n in range(40))
+    + "    if batch:\n        out = self.run("
+    + ", ".join(f"name_{n}=batch.name_{n}" for n in range(30))
+    + ")\n    return out\n"
+)
+PLACED = replace(
+    REVIEW, base=LONG, new=LONG.replace("batch.name_7", "batch.other"), file="acme/engine.py", base_lines=((100, 150),),
+    new_lines=((200, 250),), reasons=(replace(reason(), upstream=Position("acme/engine.py", 210, 5)),),
+)  # fmt: skip
+
+
+def test_lines_have_the_numbers_of_their_file(show):
+    page = show([replace(ALL, entries=(PLACED,))])
+    page.press("j", "1")
+    numbers = page.js(
+        "return [...document.querySelectorAll('table.diff tbody td.no')].map(td => td.textContent).filter(Boolean)"
+    )
+    assert ("142" in numbers, "242" in numbers, "42" in numbers) == (True, True, False)
+
+
+def test_a_finding_leads_to_its_line(show):
+    page = show([replace(ALL, entries=(PLACED,))])
+    page.press("j", "3")
+    page.click(".to-line")
+    assert page.js(
+        "const row = document.querySelector('tr.at'); return [row.dataset.line, row.cells[5].textContent.trim()]"
+    ) == ["210", "line_9 = 9"]
+    assert selected(page) == "Upstream"
+
+
+def test_the_command_can_be_copied(show):
+    page = show([replace(ALL, entries=(PLACED,))])
+    page.press("j")
+    assert page.texts(".command code")[0] == 'afd-patchkit accept --pin acme=1.1 step --why "..."'
+    assert (
+        page.js("return document.querySelector('.copy').dataset.text")
+        == 'afd-patchkit accept --pin acme=1.1 step --why "..."'
+    )
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_what_does_not_fit_goes_on_further_in(show, width):
+    page = show([replace(ALL, entries=(PLACED,))], width=width)
+    page.js("document.querySelector('#list .item').click()")
+    page.js("document.querySelector('#tab-upstream').click()")
+    edges = page.js("""
+        const cell = [...document.querySelectorAll('table.diff td.code')].find(td => td.textContent.includes('self.run'));
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        const first = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        const lefts = new Map();
+        for (const box of range.getClientRects()) { const top = Math.round(box.top); lefts.set(top, Math.min(lefts.get(top) ?? 1e9, box.left)); }
+        const all = [...lefts.entries()].sort((a, b) => a[0] - b[0]).map(e => e[1]);
+        return [all[0], Math.min(...all.slice(1)), document.documentElement.scrollWidth];
+    """)
+    assert edges[1] > edges[0] + 20
+    assert edges[2] <= width

@@ -50,6 +50,40 @@ def test_accept_settles_a_review(run, sample, options):
     assert "sorting changes nothing here" in (sample.root / "manifests/accepted.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    "name", ["step", "runner::Runner.step", "runner.py::Runner.step", "acme_set/runner.py::Runner.step"]
+)
+def test_accept_takes_any_part_of_a_name_that_is_unique(run, sample, options, name):
+    done = run("accept", *options, "--pin=acme=1.1", name, "--why", "fine")
+    assert done.exit_code == 0, done.output
+    assert "accepted acme_set/runner.py::Runner.step" in done.stdout
+
+
+def test_accept_several_at_once_or_none(run, sample, options):
+    before = run("upgrade", *options, "--pin=acme=1.1", "--format", "json")
+    entry = next(e for e in json.loads(before.stdout)["targets"][0]["entries"] if e["entry"].endswith("Runner.step"))
+    open_deltas = [d["name"] for d in entry["deltas"] if d["status"] == "review"]
+    assert open_deltas
+    failed = run("accept", *options, "--pin=acme=1.1", f"step/{open_deltas[0]}", "total", "--why", "fine")
+    assert failed.exit_code == 2
+    assert not (sample.root / "manifests/accepted.json").exists()
+    done = run("accept", *options, "--pin=acme=1.1", *(f"step/{d}" for d in open_deltas), "step", "--why", "fine")
+    assert done.exit_code == 0, done.output
+    assert run("upgrade", *options, "--pin=acme=1.1").exit_code == 0
+
+
+def test_accept_proposes_the_nearest_name(run, sample, options):
+    failed = run("accept", *options, "--pin=acme=1.1", "Runer.step", "--why", "fine")
+    assert failed.exit_code == 2
+    assert "Did you mean acme_set/runner.py::Runner.step?" in failed.output
+
+
+def test_the_upgrade_prints_the_command(run, sample, options):
+    said = run("upgrade", *options, "--pin=acme=1.1").stdout
+    command = next(line for line in said.splitlines() if line.strip().startswith("accept "))
+    assert command.split(maxsplit=1)[1] == 'afd-patchkit accept --pin acme=1.1 step --why "..."'
+
+
 def test_accept_means_the_last_upgrade(run, sample, options):
     run("upgrade", *options, "--pin=acme=1.1")
     assert run("accept", *options, "Runner.step", "--why", "fine").exit_code == 0

@@ -186,6 +186,7 @@ review acme_set/runner.py::Runner.step
     | was: desc = self.dispatch(batch)
     | now: desc = self.dispatch(batch, ranks=self.ranks)
     help: Read the change, then mend the delta or accept it.
+  accept    afd-patchkit accept --pin acme=1.1 step --why "..."
 
 Attributes that the new text reads and the old one did not
   acme_set/runner.py::Runner.step: batch.ranks, batch.size

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("accept", short_help="Record that a person has reviewed a finding of an upgrade.")
-@click.argument("reference", metavar="ENTRY[/DELTA]", shell_complete=complete_topics)
+@click.argument("references", metavar="ENTRY[/DELTA]...", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option("--why", required=True, metavar="TEXT", help="The reason, for those who read it later.")
 @click.option("--who", default="", metavar="NAME", help="The reviewer, if it shall be recorded.")
 @click.option("--date", default="", metavar="DAY", help="The day, if it shall be recorded.")
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @pass_session
 def command(
     session: Session,
-    reference: str,
+    references: Sequence[str],
     why: str,
     who: str,
     date: str,
@@ -45,7 +45,9 @@ def command(
     sources: Sequence[tuple[str, str]],
     offline: bool,
 ) -> int:
-    """Record that a person has reviewed what an upgrade says about ENTRY, or about one DELTA of it.
+    """Record that a person has reviewed what an upgrade says about ENTRY, or about one DELTA of it; several at once, or none.
+
+    Any part of a name that is unique will do: `step`, `Runner.step`, `runner.py::Runner.step`, `step/delta name`.
 
     An acceptance is bound to the digests it was made for: when upstream changes the place again, it is open again. It
     stands in a file beside the manifests, to be committed; `upgrade --write` takes what is clean or accepted.
@@ -57,7 +59,7 @@ def command(
     project = session.load_project()
     with progress_for(session) as bars:
         options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
-        done = accept(project, reference, why, pin_overrides=target or None, options=options, who=who, date=date)
+        done = accept(project, references, why, pin_overrides=target or None, options=options, who=who, date=date)
     file = os.path.relpath(project.root / done.file) if done.file else ""
     written = (Path(file).as_posix(),) if done.recorded else ()
     return session.report(

@@ -36,6 +36,7 @@ from afd_patchkit.reports.upgrade.view import (
     verdict,
     worst_first,
 )
+from afd_patchkit.upgrade.accepted import command
 from afd_patchkit.upgrade.result import NEEDS_PERSON, ORDER, DeltaResult, EntryResult, UpgradeResult
 from afd_patchkit.version import __version__
 
@@ -124,11 +125,11 @@ def _target(result: UpgradeResult, texts: _Texts) -> dict[str, Any]:
         "baseAvailable": result.base_available,
         "extras": [[name, lines] for name, lines in extras(result)],
         "findings": [_finding(f) for f in ordered(result.findings)],
-        "entries": [_entry(e, texts) for e in worst_first(result)],
+        "entries": [_entry(result, e, texts) for e in worst_first(result)],
     }
 
 
-def _entry(entry: EntryResult, texts: _Texts) -> dict[str, Any]:
+def _entry(result: UpgradeResult, entry: EntryResult, texts: _Texts) -> dict[str, Any]:
     module, _, name = entry.ref.partition("::")
     return {
         "ref": entry.ref,
@@ -144,8 +145,11 @@ def _entry(entry: EntryResult, texts: _Texts) -> dict[str, Any]:
         "changed": changed(entry),
         "fates": fates(entry),
         "mustDo": must_do(entry),
+        "accept": command(result, entry) if entry.blocks else None,
+        "ranges": {"base": entry.base_lines, "new": entry.new_lines},
+        "file": entry.file,
         "findings": [_finding(f) for f in ordered(entry.reasons)],
-        "deltas": [_delta(d) for d in entry.deltas],
+        "deltas": [_delta(result, entry, d) for d in entry.deltas],
         "successors": [[name, f"{share:.0%}"] for name, share in entry.successors],
         "attributes": list(entry.attributes),
         "texts": {
@@ -160,7 +164,7 @@ def _entry(entry: EntryResult, texts: _Texts) -> dict[str, Any]:
     }
 
 
-def _delta(delta: DeltaResult) -> dict[str, Any]:
+def _delta(result: UpgradeResult, entry: EntryResult, delta: DeltaResult) -> dict[str, Any]:
     moved = delta.old_lines != delta.new_lines
     lines = f"{lines_text(delta.old_lines)} → {lines_text(delta.new_lines)}" if moved else ""
     proposal = delta.proposal
@@ -169,6 +173,7 @@ def _delta(delta: DeltaResult) -> dict[str, Any]:
         "status": delta.status,
         "accepted": delta.accepted,
         "lines": lines or (lines_text(delta.new_lines) if delta.new_lines[0] else ""),
+        "accept": None if delta.accepted else command(result, entry, delta.name),
         "findings": [_finding(f) for f in ordered(delta.reasons)],
         "proposal": proposal
         and {
@@ -190,6 +195,7 @@ def _finding(item: Finding) -> dict[str, Any]:
         "message": item.message,
         "place": place_text(primary(item)),
         "upstream": place_text(item.upstream),
+        "at": [item.upstream.file, item.upstream.line] if item.upstream is not None and item.upstream.line else None,
         "details": list(item.details),
         "help": item.help,
     }

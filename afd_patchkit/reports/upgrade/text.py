@@ -27,6 +27,7 @@ from afd_patchkit.reports.upgrade.view import (
     verdict,
     worst_first,
 )
+from afd_patchkit.upgrade.accepted import command
 from afd_patchkit.upgrade.result import NEEDS_PERSON, DeltaResult, EntryResult, Status, UpgradeResult
 
 COLORS: dict[Status, tuple[str, ...]] = {
@@ -87,7 +88,7 @@ def _result(result: UpgradeResult, context: Context) -> Iterator[Sequence[str]]:
         e for e in shown if (not tabular and e.status not in {"retire", "clean"}) or e.blocks or context.verbosity > 0
     ]
     for entry in told:
-        yield list(_entry(entry, context, with_table=tabular))
+        yield list(_entry(result, entry, context, with_table=tabular))
     if not tabular and (gone := [e for e in shown if e not in told and e.status != "retire"]):
         yield [line for e in gone for line in _one_line(e, style)]
     for name, lines in extras(result):
@@ -151,7 +152,7 @@ def _label(entry: EntryResult) -> str:
     return f"{entry.status} (accepted)" if entry.status in NEEDS_PERSON and entry.accepted else entry.status
 
 
-def _entry(entry: EntryResult, context: Context, *, with_table: bool) -> Iterator[str]:
+def _entry(result: UpgradeResult, entry: EntryResult, context: Context, *, with_table: bool) -> Iterator[str]:
     style = context.style
     yield f"{style.paint(_label(entry), *COLORS[entry.status])} {style.paint(printable(entry.ref), 'bold')}"
     yield from wrap(printable(origin(entry)), style, first="  ", rest="    ")
@@ -166,7 +167,9 @@ def _entry(entry: EntryResult, context: Context, *, with_table: bool) -> Iterato
         return
     yield from _reasons(entry.reasons, context)
     for delta in entry.deltas:
-        yield from _delta(delta, entry, context)
+        yield from _delta(result, delta, entry, context)
+    if entry.blocks and (line := command(result, entry)) is not None:
+        yield f"  {style.paint('accept', 'dim')}    {printable(line)}"
     if context.verbosity > 0:
         yield from _diffs(entry, style)
 
@@ -181,7 +184,7 @@ def _reasons(findings: Sequence[Finding], context: Context) -> Iterator[str]:
             yield from (f"  {line}" for line in finding_lines(plain, replace(context, style=narrower)))
 
 
-def _delta(delta: DeltaResult, entry: EntryResult, context: Context) -> Iterator[str]:
+def _delta(result: UpgradeResult, delta: DeltaResult, entry: EntryResult, context: Context) -> Iterator[str]:
     style = context.style
     quiet = delta.status in {"clean", "unchanged"} and not delta.reasons and delta.proposal is None
     if quiet and context.verbosity <= 0:
@@ -196,7 +199,8 @@ def _delta(delta: DeltaResult, entry: EntryResult, context: Context) -> Iterator
         yield from wrap(printable(head), style, first=f"  {style.paint('proposed', 'bold', 'green')} ", rest="    ")
         for sign, text, color in (("-", proposal.old, "red"), ("+", proposal.new, "green")):
             yield from (style.paint(f"    {sign} {printable(line)}", color) for line in text.rstrip("\n").split("\n"))
-        yield f"    take it: afd-patchkit accept {_quoted(f'{entry.ref}/{delta.name}')} --why ..., then upgrade --write"
+        if (take := command(result, entry, delta.name)) is not None:
+            yield f"    take it: {printable(take)}, then upgrade --write"
 
 
 def _quoted(text: str) -> str:

@@ -117,8 +117,17 @@ function join(ranges, line) {
   return out;
 }
 
+// The number in its file of a line of a text, where the text is these parts of the file; its own number without any.
+const numbered = (ranges) => (line) => {
+  for (const [first, last] of ranges || []) {
+    if (line <= last - first + 1) return first + line - 1;
+    line -= last - first + 1;
+  }
+  return line;
+};
+
 // Lines of a text with colours and fences.
-function lines(text) {
+function lines(text, number) {
   const all = text.split("\n");
   if (all.length && all[all.length - 1] === "") all.pop();
   const colours = colour(text), out = [];
@@ -126,7 +135,7 @@ function lines(text) {
   all.forEach((line, i) => {
     const mark = fence(line);
     if (mark === "START") inside++;
-    out.push({ text: line, no: i + 1, spans: colours(start, start + line.length), fence: mark, inside: inside > 0 });
+    out.push({ text: line, no: number(i + 1), spans: colours(start, start + line.length), fence: mark, inside: inside > 0 });
     if (mark === "END") inside = Math.max(0, inside - 1);
     start += line.length + 1;
   });
@@ -163,8 +172,8 @@ function colour(text) {
 
 // ---- the diff as a table -----------------------------------------------------------------------------------------
 
-function rowsOf(oldText, newText) {
-  const a = lines(oldText), b = lines(newText), rows = [];
+function rowsOf(oldText, newText, ranges) {
+  const a = lines(oldText, numbered(ranges[0])), b = lines(newText, numbered(ranges[1])), rows = [];
   let dels = [], adds = [];
   const flush = () => {
     for (const [d, x] of pair(dels, adds)) {
@@ -187,6 +196,7 @@ function codeCell(line, kind, marks) {
   const classes = ["code", kind];
   if (line.fence) classes.push("fence"); else if (line.inside) classes.push("in-fence");
   const cell = el("td", { class: classes.join(" ").trim() });
+  cell.style.setProperty("--hang", line.text.replace(/\t/g, "    ").search(/\S|$/) + 2); // what does not fit goes on further in
   const cuts = new Set([0, line.text.length]);
   for (const [s, e] of [...line.spans, ...(marks || [])]) { cuts.add(s); cuts.add(e); }
   const points = [...cuts].sort((x, y) => x - y);
@@ -205,7 +215,7 @@ const visible = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f
   (c) => c === "\r" ? "\\r" : "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 
 function unifiedRows(row) {
-  const make = (line, other, kind, sign, marks) => el("tr", { class: kind },
+  const make = (line, other, kind, sign, marks) => el("tr", { class: kind, "data-line": kind === "del" ? null : kind === "add" ? line.no : other.no },
     el("td", { class: "no" }, kind === "add" ? "" : String(line.no)), el("td", { class: "no" }, kind === "add" ? String(line.no) : kind === "del" ? "" : String(other.no)),
     el("td", { class: "sign" }, sign), codeCell(kind ? line : other, kind, marks));
   if (row.kind === "same") return [make(row.old, row.new, "", "", null)];
@@ -221,7 +231,7 @@ function splitRow(row) {
     el("td", { class: "sign " + (line ? kind : "void") }, line ? sign : ""),
     codeCell(line, kind, marks)];
   const same = row.kind === "same";
-  return el("tr", {}, half(row.old, same ? "" : "del", same ? "" : "-", row.oldMarks, false), half(row.new, same ? "" : "add", same ? "" : "+", row.newMarks, true));
+  return el("tr", { "data-line": row.new ? row.new.no : null }, half(row.old, same ? "" : "del", same ? "" : "-", row.oldMarks, false), half(row.new, same ? "" : "add", same ? "" : "+", row.newMarks, true));
 }
 
 // Removed and added lines that are not alike still share rows: nothing is gained by a staircase.
@@ -241,8 +251,8 @@ function level(rows) {
 
 const CONTEXT = 4;
 
-function diffTable(oldText, newText, heads, split) {
-  const rows = rowsOf(oldText, newText);
+function diffTable(oldText, newText, heads, split, ranges) {
+  const rows = rowsOf(oldText, newText, ranges);
   const hunks = [];
   const body = el("tbody");
   const draw = (part) => {

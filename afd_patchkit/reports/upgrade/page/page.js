@@ -90,14 +90,33 @@ function show(page, ...children) {
 
 const badge = (entry) => el("span", { class: "badge s-" + entry.status, title: data.meanings[entry.status] }, entry.status);
 
+// A place in the new text of the entry is a link to its line.
+function placeOf(f) {
+  const entry = state.entry, inside = f.at && entry && f.at[0] === entry.file && entry.ranges.new.some((r) => r[0] <= f.at[1] && f.at[1] <= r[1]);
+  return inside ? el("button", { type: "button", class: "link to-line", onclick: () => toLine(f.at[1]) }, visible("upstream " + f.upstream)) : visible("upstream " + f.upstream);
+}
+
 function findingCard(f, inner) {
-  const meta = [f.place, f.upstream && "upstream " + f.upstream].filter(Boolean).join("   ");
   return el("div", { class: inner === true ? "inner" : "card" },
     el("p", {}, el("span", { class: "sev-" + f.severity }, f.severity + " " + f.code), " ", prose(f.message)),
-    meta ? el("p", { class: "meta mono" }, visible(meta)) : null,
+    f.place || f.upstream ? el("p", { class: "meta mono" }, visible(f.place), f.place && f.upstream ? "   " : null, f.upstream ? placeOf(f) : null) : null,
     f.details.length ? el("div", { class: "pre" }, f.details.join("\n").split("\n").map(detailLine)) : null,
     f.help ? el("p", {}, prose(f.help)) : null,
     el("p", { class: "meta" }, f.title + ". ", el("code", {}, "afd-patchkit explain " + f.code)));
+}
+
+// A command with a button that copies it.
+function commandLine(text) {
+  const code = el("code", {}, visible(text)), said = el("span", { class: "meta", role: "status" });
+  const copied = () => { said.textContent = "copied"; setTimeout(() => { said.textContent = ""; }, 2000); };
+  const byHand = () => {
+    const range = document.createRange();
+    range.selectNodeContents(code);
+    getSelection().removeAllRanges(); getSelection().addRange(range);
+    if (document.execCommand("copy")) copied();
+  };
+  const copy = () => navigator.clipboard ? navigator.clipboard.writeText(text).then(copied, byHand) : byHand();
+  return el("p", { class: "command" }, code, el("button", { type: "button", class: "copy", "data-text": text, onclick: copy }, "Copy"), said);
 }
 
 // Lines of a change are coloured as such.
@@ -106,7 +125,7 @@ const detailLine = (line) => el("span", { class: line.startsWith("+ ") ? "new" :
 function deltaCard(d) {
   const card = el("div", { class: "card s-" + d.status }, el("div", { class: "delta" }, el("strong", {}, visible(d.name)),
     el("span", { class: "badge s-" + d.status }, d.status), d.accepted ? el("span", { class: "badge plain" }, "accepted") : null,
-    d.lines ? el("span", { class: "meta" }, "upstream lines " + d.lines) : null), d.findings.map((f) => findingCard(f, true)));
+    d.lines ? el("span", { class: "meta" }, "upstream lines " + d.lines) : null), d.findings.map((f) => findingCard(f, true)), d.accept ? commandLine(d.accept) : null);
   if (d.proposal) {
     const p = d.proposal;
     card.append(el("p", {}, "Proposed for ", el("code", {}, visible(p.key)), " at ", el("code", {}, visible(p.where)), ": matches ", el("code", {}, visible(p.place)), ", " + p.confidence + " alike"),
@@ -122,6 +141,7 @@ function open(entry, options) {
   const cell = (name, value) => el("div", {}, el("h3", {}, name), el("p", {}, prose(value)));
   const parts = [head, el("p", { class: "origin" }, visible(entry.module + " \u00b7 " + entry.origin)),
     el("div", { class: "three" }, cell("What upstream changed", entry.changed), cell("What happened to our deltas", entry.fates), cell("What you must do", entry.mustDo))];
+  if (entry.accept) parts.push(el("div", { class: "card" }, el("h3", {}, "Reviewed, and it stays as it is?"), commandLine(entry.accept)));
   const section = (name, ...children) => { if (children.flat().length) parts.push(el("section", { class: "section" }, el("h3", {}, name), ...children)); };
   if (entry.successors.length) section("Likely successors", el("ul", { class: "lines" }, entry.successors.map((s) => el("li", {}, visible(s[0]) + "  " + s[1]))));
   section("Findings", entry.findings.map((f) => findingCard(f)));
@@ -166,17 +186,32 @@ function drawDiff(box, entry) {
   const mode = el("button", { type: "button", class: "mode", "aria-pressed": String(state.split), onclick: () => { state.split = !state.split; redraw(".mode"); } }, "Side by side ", el("kbd", {}, "u"));
   const count = el("span", { class: "hunks", role: "status" });
   const wrap = el("div", { class: "diff-wrap", id: "diff", role: "tabpanel", "aria-labelledby": "tab-" + chosen });
-  const [a, b] = view.sides.map((s) => text(entry, s));
+  const [a, b] = view.sides.map((s) => text(entry, s)), ranges = view.sides.map((s) => entry.ranges[s === "newLevel" ? "new" : s]);
   hunks = []; hunk = -1;
   if (a === null || b === null) wrap.append(el("p", { class: "diff-note" }, "Nothing to compare: " + (entry.absent[chosen] || "a side is not at hand") + "."));
-  else if (a === b) wrap.append(el("p", { class: "diff-note" }, "Both sides are equal."), diffTable(a, b, view.heads, state.split).table);
+  else if (a === b) wrap.append(el("p", { class: "diff-note" }, "Both sides are equal."), diffTable(a, b, view.heads, state.split, ranges).table);
   else {
-    const made = diffTable(a, b, view.heads, state.split);
+    const made = diffTable(a, b, view.heads, state.split, ranges);
     hunks = made.hunks;
     wrap.append(made.table);
     count.textContent = plural(hunks.length, "change", "changes");
   }
   box.replaceChildren(el("div", { class: "bar" }, tabs, el("span", { class: "grow" }), count, mode), wrap);
+}
+
+// Show the line of the new upstream text that a finding is about.
+function toLine(number) {
+  const box = document.querySelector("#detail > .section[aria-label]");
+  state.view = "upstream";
+  drawDiff(box, state.entry);
+  const row = () => box.querySelector('tr[data-line="' + number + '"]');
+  for (const button of box.querySelectorAll(".fold button")) { if (row()) break; button.click(); }
+  const found = row();
+  if (!found) { box.scrollIntoView({ block: "start" }); return; }
+  found.classList.add("at");
+  found.tabIndex = -1;
+  found.focus({ preventScroll: true });
+  found.scrollIntoView({ block: "center" });
 }
 
 function toHunk(step) {
