@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from afd_patchkit.cli.guard import PipeClosed, guarded
+from afd_patchkit.cli.guard import PipeClosed, guarded, open_streams
 from afd_patchkit.cli.session import Session, common
 from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.version import __version__
@@ -85,6 +85,7 @@ class LazyGroup(click.Group):
             windows_expand_args: expand patterns where the shell does not.
             extra: passed on to click.
         """
+        open_streams()
         gc.disable()  # parsed files are many objects without cycles; long loops collect when a part of them is done
         arguments = list(sys.argv[1:] if args is None else args)
         session = Session(arguments=arguments)

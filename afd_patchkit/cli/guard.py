@@ -35,6 +35,13 @@ class PipeClosed(Exception):
     """Whoever read our output has stopped reading."""
 
 
+def open_streams() -> None:
+    """Give standard streams that the caller has closed somewhere to go, before another file gets their number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for the whole run
+
+
 def guarded(session: Session, call: Callable[[], Any]) -> int:
     """Run `call` and turn whatever comes out of it into an exit code.
 

@@ -25,6 +25,10 @@ T = TypeVar("T")
 
 _REDIRECTS = 5
 _PAGE_LIMIT = 64 * 2**20
+_FILE_LIMIT = 4 * 2**30
+"""Bytes of a file of which the index does not say the size."""
+_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
+"""How a page may be packed: once, so that a chunk of it cannot become more than a thousand times as long."""
 _SLOWEST = 2_000.0  # bytes per second below which a transfer counts as stalled
 _LONGEST_WAIT = 20.0
 _RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -138,6 +142,9 @@ class Network:
         """
 
         def handle(response: httpx.Response, url: str) -> Reply:
+            encoding = response.headers.get("content-encoding", "").strip().lower()
+            if encoding not in _ENCODINGS:
+                raise FetchError(f"{redact(url)} is packed as {encoding[:60]!a}, which was not asked for")
             body = bytearray()
             for chunk in self._chunks(response, decoded=True):
                 body += chunk
@@ -145,7 +152,7 @@ class Network:
                     raise FetchError(f"{redact(url)} is absurdly long")
             return Reply(response.status_code, url, response.headers.get("content-type", ""), bytes(body))
 
-        return self._request(url, {"Accept": accept}, stats, handle)
+        return self._request(url, {"Accept": accept, "Accept-Encoding": "gzip, deflate"}, stats, handle)
 
     def range(self, url: str, start: int, end: int, stats: Stats) -> tuple[bytes, int]:
         """Bytes `start` to `end` (half-open) of a file, and the size of the whole file.
@@ -193,8 +200,8 @@ class Network:
         """
 
         def handle(response: httpx.Response, url: str) -> None:
-            length = response.headers.get("content-length", "")
-            total = int(length) if length.isdigit() else size
+            length = _number(response.headers.get("content-length", ""))
+            total = size if length is None else length
             out.seek(0)
             out.truncate()
             got = 0
@@ -208,6 +215,8 @@ class Network:
                         progress.advance(len(chunk))
                     if size is not None and got > size:
                         raise FetchError(f"{redact(url)} is longer than the {size} bytes that the index says")
+                    if got > _FILE_LIMIT and size is None:
+                        raise FetchError(f"{redact(url)} is absurdly long, and the index does not say how long")
             finally:
                 if progress is not None:
                     progress.done()
@@ -241,7 +250,8 @@ class Network:
             except httpx.TooManyRedirects:
                 reason = f"more than {_REDIRECTS} redirects"
                 break
-            except (httpx.InvalidURL, httpx.DecodingError) as error:
+            except (httpx.InvalidURL, httpx.DecodingError, ValueError) as error:
+                # ValueError: an address, a host name or a header that nothing can be made of
                 reason = _reason(error)
                 break
             if attempt < self.retries:
@@ -362,14 +372,19 @@ def _content_range(response: httpx.Response, start: int, end: int) -> int:
     value = response.headers.get("content-range", "")
     unit, _, rest = value.partition(" ")
     span, _, total = rest.partition("/")
-    if unit != "bytes" or span != f"{start}-{end - 1}" or not total.isdigit():
-        raise RangesRefused(f"the server answers the range {start}-{end - 1} with {value or 'no range'!r}", 206)
-    return int(total)
+    whole = _number(total)
+    if unit != "bytes" or span != f"{start}-{end - 1}" or whole is None:
+        raise RangesRefused(f"the server answers the range {start}-{end - 1} with {value or 'no range'!a}", 206)
+    return whole
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    value = response.headers.get("retry-after", "")
-    return float(value) if value.isdigit() else None
+    return _number(response.headers.get("retry-after", ""))
+
+
+def _number(text: str) -> int | None:
+    """A number in a header; None when it is none, or absurdly long."""
+    return int(text) if len(text) < 20 and text.isascii() and text.isdigit() else None
 
 
 def _reason(error: Exception) -> str:

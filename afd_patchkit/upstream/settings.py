@@ -14,7 +14,10 @@ from afd_patchkit.upstream.failures import bad_setting
 
 def redact(url: str) -> str:
     """`url` without user name, password and query, for messages and for the cache."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(an address that cannot be read)"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
@@ -55,7 +58,7 @@ def index_settings() -> IndexSettings:
         from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
         first = PYPI_SIMPLE_ENDPOINT
-    if urlsplit(first).scheme not in {"http", "https"}:
+    if not _is_web(first):
         raise bad_setting(
             f"the package index {redact(first)} ({origin}) is no http or https address",
             "Correct the setting, or give the upstream by hand with --source NAME=PATH.",
@@ -66,11 +69,21 @@ def index_settings() -> IndexSettings:
         *env.get("UV_EXTRA_INDEX_URL", "").split(),
         *env.get("PIP_EXTRA_INDEX_URL", pip.get("extra-index-url", "")).split(),
     ):
-        if urlsplit(more).scheme in {"http", "https"} and more not in urls:
+        if _is_web(more) and more not in urls:
             urls.append(more)
     no_index = env.get("PIP_NO_INDEX", pip.get("no-index", ""))
     disabled = "no-index is set for pip" if no_index.lower() in {"1", "true", "yes", "on"} else None
     return IndexSettings(tuple(urls), _ca_file(pip), disabled)
+
+
+def _is_web(url: str) -> bool:
+    """Whether an address is one of http or https with a host, as far as can be said without asking."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and url.isprintable()
+    except ValueError:
+        return False
 
 
 def _uv_url(text: str) -> str:

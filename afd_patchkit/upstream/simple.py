@@ -52,6 +52,8 @@ def _parse(content_type: str, body: bytes, url: str, project: str) -> list[Index
         if kind.strip() in {"application/vnd.pypi.simple.v1+json", "application/json"}:
             page = ProjectPage.from_json_data(json.loads(body), url)
         elif kind.strip() in {"application/vnd.pypi.simple.v1+html", "text/html"}:
+            if not _is_sound(body):
+                raise FetchError(f"{redact(url)}: the index page is not understood: its HTML is torn, or absurdly long")
             page = ProjectPage.from_html(project, body, url, parameters.partition("charset=")[2] or "utf-8")
         else:
             raise FetchError(
@@ -76,9 +78,32 @@ def _parse(content_type: str, body: bytes, url: str, project: str) -> list[Index
     ]
 
 
+_VOID = frozenset({b"area", b"base", b"br", b"col", b"hr", b"img", b"input", b"link", b"meta", b"p", b"source", b"wbr"})
+_TORN = 1_000
+_HTML_LIMIT, _TAG_LIMIT = 16 * 2**20, 2**16
+
+
+def _is_sound(body: bytes) -> bool:
+    """Whether the tags of a page are closed, up to a few, and none absurdly long: a parser needs quadratic time for those."""
+    lengths = [match.end() - match.start() for match in re.finditer(rb"<[^<>]*>", body)]
+    torn = body.count(b"<") - len(lengths) > _TORN
+    if torn or len(body) > _HTML_LIMIT or max(lengths, default=0) > _TAG_LIMIT:
+        return False
+    depth = 0
+    for match in re.finditer(rb"<(/?)([A-Za-z][A-Za-z0-9]*)", body):
+        if match[2].lower() not in _VOID:
+            depth += -1 if match[1] else 1
+            if abs(depth) > _TORN:
+                return False
+    return True
+
+
 def _followed(base: str, url: str) -> str:
     """The address without credentials; empty when it must not be followed."""
-    scheme = urlsplit(url).scheme
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError:
+        return ""
     return bare(url) if scheme == "https" or (scheme == "http" and urlsplit(base).scheme == "http") else ""
 
 

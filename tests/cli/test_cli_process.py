@@ -174,3 +174,13 @@ def test_standard_output_on_a_full_disk():
         )
     assert result.returncode == 2
     assert result.stderr == "afd-patchkit: error: No space left on device\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell closes the streams")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["check", "explain PK101", "schema", "--help", "nonsense"])
+def test_streams_that_the_caller_has_closed(tmp_path, command, closed):
+    line = f'exec "{sys.executable}" -m afd_patchkit {command} {closed}'
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == (2 if command in ("check", "nonsense") else 0)
+    assert "Traceback" not in done.stdout + done.stderr
