@@ -185,13 +185,17 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 
 def _targets(placed: Sequence[_Placed]) -> Iterator[Finding]:
-    """Symbols that are generated more than once: two patches of one function overwrite each other unnoticed."""
+    """Symbols that are generated in several classes or modules: two patches of one function overwrite each other unnoticed.
+
+    Beside each other, under two names, they are meant.
+    """
     groups: dict[tuple[str | None, str, object], list[_Placed]] = {}
     for item in placed:
         if item.entry.symbol is not None:
             groups.setdefault((item.pin, item.entry.symbol.text, item.entry.branch), []).append(item)
     for (pin, symbol, _), items in groups.items():
-        if len(items) > 1 and not all(item.entry.share for item in items):
+        homes = {(item.manifest.module, item.group and item.group.name) for item in items}
+        if len(homes) > 1 and not all(item.entry.share for item in items):
             first = items[0]
             for item in items[1:]:
                 assert item.entry.symbol is not None

@@ -80,7 +80,8 @@ class Entry(Model):
         default=False, description="look these names up at call time (true: all)"
     )
     share: bool = Field(
-        default=False, description="the same symbol is generated more than once; every entry of it must say so"
+        default=False,
+        description="the same symbol is generated in several classes or modules; every entry of it must say so",
     )
     elsewhere: Prose | None = Field(
         default=None,

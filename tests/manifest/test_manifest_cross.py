@@ -69,10 +69,6 @@ CASES = {
         {"a.yaml": manifest("a.py", step()), "b.yaml": manifest("b.py", "{symbol: ¶a:f, reason: r, name: g}")},
         ["PK015"],
     ),
-    "duplicate target in one manifest": (
-        {"a.yaml": manifest("a.py", step(), "{symbol: ¶a:f, reason: r, name: g}")},
-        ["PK015"],
-    ),
     "duplicate target, one of them in a class": (
         {"a.yaml": manifest("a.py", step("a:C.f"), "class: {name: C, members: [{symbol: ¶a:C.f, reason: r}]}")},
         ["PK015"],
@@ -172,6 +168,14 @@ def test_says_what_and_where(tmp_path, case):
     found = refused(tmp_path, plain)
     assert [f.code for f in found] == codes, found
     assert {str(f.manifest) for f in found} == places
+
+
+def test_two_names_in_one_module_or_class_need_no_word(tmp_path):
+    both = "entries:\n  - {symbol: 'a:f', reason: r}\n  - {symbol: 'a:f', name: g, reason: r}\n"
+    members = "entries:\n  - class: {name: K, members: [{symbol: 'a:C.m', reason: r}, {symbol: 'a:C.m', name: n, reason: r}]}\n"
+    head = "schema: 1\nmodule: {}.py\nsummary: S.\npin: acme\n"
+    files = {"manifests/a.yaml": head.format("a") + both, "manifests/b.yaml": head.format("b") + members}
+    assert len(load(tmp_path, files).manifests) == 2
 
 
 def test_two_that_share_a_symbol_on_purpose(tmp_path):
