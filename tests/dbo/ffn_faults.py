@@ -63,11 +63,12 @@ def die() -> None:
 class Disturbed:
     """Runs a rank of either role to its end, which is an error, and writes down what it was."""
 
-    def __init__(self, rank: Rank, fault: str, victim: int, folder: str) -> None:
-        self.rank, self.fault, self.victim = rank, fault, victim
+    def __init__(self, rank: Rank, fault: str, victim: int, folder: str, setup: Setup) -> None:
+        self.rank, self.fault, self.victim, self.setup = rank, fault, victim, setup
         self.seen: dict[str, Any] = {}
         self.file = Path(folder) / f"{fault} {victim} {rank.index}"
-        self.role, self.place, self.end = ends(rank, **({"timeout": PATIENT} if fault in SILENT else {}))
+        patience = {"timeout": PATIENT} if fault in SILENT else {}
+        self.role, self.place, self.end = ends(rank, capture_moves_data=setup.capture_moves_data, **patience)
 
     def run(self) -> None:
         """As the role has it."""
@@ -84,7 +85,7 @@ class Disturbed:
     def attention(self) -> None:
         """Three steps, of which the last is disturbed; or a capture that is."""
         graphs = GRAPHS if self.fault in {"forgets", "captures wrongly"} else None
-        here = session(self.place, self.end, graphs=graphs, capture=self.fault == "forgets")
+        here = session(self.place, self.end, self.setup, graphs=graphs, capture=self.fault == "forgets")
         try:
             if self.fault == "captures wrongly":
                 here.runner.capture_model()
@@ -96,9 +97,8 @@ class Disturbed:
         finally:
             clean()
             self.seen["raised"] = self.end.raised
-            self.seen["twins"] = len(
-                [desc for desc in here.runner.cudagraph_manager.graphs if vars(desc).get("num_ubatches") == 2]
-            )
+            manager = here.runner.cudagraph_manager
+            self.seen["twins"] = sum(vars(desc).get("num_ubatches") == 2 for desc in manager.graphs)
         self.end.end()
 
     def disturbance(self, here: Session) -> Any:
@@ -132,7 +132,7 @@ class Disturbed:
 
     def ffn(self) -> None:
         """All steps; the same one is disturbed."""
-        runner, number = make_ffn(self.place, self.end), 0
+        runner, number = make_ffn(self.place, self.end, self.setup), 0
         native_forward = runner.forward
 
         def before(payload: Any) -> None:
@@ -156,9 +156,9 @@ class Disturbed:
         runner.serve(before)
 
 
-def disturb(rank: Rank, fault: str, victim: int, folder: str) -> None:
+def disturb(rank: Rank, fault: str, victim: int, folder: str, setup: Setup = GPU) -> None:
     """Run a rank while one of them is disturbed."""
-    Disturbed(rank, fault, victim, folder).run()
+    Disturbed(rank, fault, victim, folder, setup).run()
 
 
 # ---- steps that the attention side gives up -------------------------------------------------------------------
@@ -190,12 +190,12 @@ class BrokenGraph:
         raise OwnError("in a replay")
 
 
-def give_up(rank: Rank, marks: list[int]) -> Any:
+def give_up(rank: Rank, marks: list[int], setup: Setup = GPU) -> Any:
     """Prefills that fail at each of the marks, on both attention ranks; then decode steps whose replays fail."""
-    role, place, end = ends(rank)
+    role, place, end = ends(rank, capture_moves_data=setup.capture_moves_data)
     if role == "ffn":
-        return make_ffn(place, end).serve()
-    here, seen = session(place, end, graphs=GRAPHS), []
+        return make_ffn(place, end, setup).serve()
+    here, seen = session(place, end, setup, graphs=GRAPHS), []
     for number in marks:
         here.add()
         outcome: dict[str, Any] = {}
@@ -210,21 +210,26 @@ def give_up(rank: Rank, marks: list[int]) -> Any:
         outcome |= {"logits": last(here.steps(3)), "raised": end.raised}
         here.drop()
         seen.append(outcome)
-    graphs, desc = here.runner.cudagraph_manager.graphs, twin(here, 4)
-    for native in (None, graphs[desc]):
+    for after in (False, True):
+        graphs, desc = here.runner.cudagraph_manager.graphs, twin(here, 4)
         here.add()
         here.steps(2)
-        graph, graphs[desc] = graphs[desc], BrokenGraph(end, native)
+        graph = graphs[desc]
+        broken = graphs[desc] = BrokenGraph(end, graph if after else None)
         outcome = {}
         try:
             here.steps(1)
         except OwnError:
-            outcome["failed"] = graphs[desc].flag
-        outcome["raised after"] = end.raised
-        graphs[desc] = graph
+            outcome["failed"] = broken.flag
+        outcome |= {"raised after": end.raised, "lost": desc not in graphs}
+        if not outcome["lost"]:
+            graphs[desc] = graph
         clean()
         seen.append({**outcome, "logits": last(here.steps(1)), "raised": end.raised})
         here.drop()
+        if outcome["lost"] and not after:
+            here.runner.shutdown()
+            here = session(place, end, setup, graphs=GRAPHS)
     end.end()
     return seen
 

@@ -119,7 +119,9 @@ def replayed(rank: Rank, make: Maker = make) -> dict[str, Any]:
         session.scheduler.step()
     except OwnError:
         seen["broken"] = list(sent)
-    manager.graphs[twin] = graph
+    seen["lost"] = twin not in manager.graphs
+    if not seen["lost"]:
+        manager.graphs[twin] = graph
     seen["raised"] = session.host.control.raised()  # type: ignore[attr-defined]
     seen["staged"] = session.runner.ubatch_runner.staged
     clean()

@@ -107,7 +107,8 @@ def test_the_ffn_side_hears_of_every_replay(npu: Environment) -> None:
         assert seen["flag"]
         assert not seen["raised"]
         assert seen["staged"] is None
-        assert (len(seen["logits"]), seen["replays"]) == (3, 3)
+        assert seen["lost"]  # it may have begun, and waits for nothing any more
+        assert (len(seen["logits"]), seen["replays"]) == (3, 2)
 
 
 def test_wrong_staged_state_is_an_error_and_no_replay(npu: Environment) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
 
 from tests.dbo import plugin_runs
-from tests.dbo.plugin_runs import DBO, Log
+from tests.dbo.plugin_runs import DBO, Log, Steps
 from tests.sim.config import Graphs
 from tests.sim.environments import Environment, ascend_or_stand_in
 from tests.sim.prompts import PLAIN, UNEVEN
@@ -50,9 +52,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]
 
 
 @pytest.fixture(scope="module")
-def logs(installed: Environment) -> dict[str, list[Log]]:
-    ranks = run_ranks(plugin_runs.play_plugin, SCENARIOS, environment=installed, timeout=300)
-    return {name: [logs[name] for logs in ranks] for name in SCENARIOS}
+def runs(installed: Environment) -> list[dict[str, Any]]:
+    """Two attention ranks, then the FFN ranks that work for them."""
+    return run_ranks(plugin_runs.play_plugin, SCENARIOS, world=4, environment=installed, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def logs(runs: list[dict[str, Any]]) -> dict[str, list[Log]]:
+    return {name: [logs[name] for logs in runs[:2]] for name in SCENARIOS}
+
+
+@pytest.fixture(scope="module")
+def steps(runs: list[dict[str, Any]]) -> dict[str, list[Steps]]:
+    return {name: [steps[name] for steps in runs[2:]] for name in SCENARIOS}
 
 
 @pytest.fixture(scope="module")
@@ -77,43 +89,54 @@ def test_outputs_are_those_of_the_whole_model(
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_step_is_announced_once_and_all_of_it_comes(logs: dict[str, list[Log]], name: str) -> None:
+def test_every_step_is_announced_once_and_all_of_it_comes(
+    logs: dict[str, list[Log]], steps: dict[str, list[Steps]], name: str
+) -> None:
     graphs, split = SCENARIOS[name].graphs is not None, SCENARIOS[name].dbo is not None
-    for log in logs[name]:
-        assert (log.missing, log.raised, log.open) == (0, False, False)
-        replayed = {
-            stages: sum(n for (_, ubatches), n in log.outcome.replays.items() if ubatches == stages)
-            for stages in (1, 2)
-        }
+    for log, done in zip(logs[name], steps[name], strict=True):
+        assert not log.raised
+        announced = Counter((kind, stages) for kind, stages, _ in done)
+        replays = log.outcome.replays
         for stages in (1, 2):
-            assert log.steps.count(("replay", stages)) == replayed[stages]
-        for kind in ("warm-up", "capture"):
-            captured = {stages: sum(ubatches == stages for _, ubatches in log.outcome.replays) for stages in (1, 2)}
-            assert {stages: log.steps.count((kind, stages)) for stages in (1, 2)} == captured
-            assert bool(captured[1]) == graphs
-            assert bool(captured[2]) == (graphs and split)
-        assert any(stages == 2 for _, stages in log.steps) == split
-        assert {kind for kind, _ in log.steps} <= {"eager", "warm-up", "capture", "replay"}
+            assert announced["replay", stages] == sum(n for (_, ubatches), n in replays.items() if ubatches == stages)
+            captured = sum(ubatches == stages for _, ubatches in replays)
+            assert announced["warm-up", stages] == announced["capture", stages] == captured
+            assert bool(captured) == (graphs and (split or stages == 1))
+        assert any(stages == 2 for _, stages in announced) == split
+        # An FFN rank does at each step what the attention rank does.
+        wanted = {"eager": "eager", "warm-up": "eager", "capture": "capture", "replay": "replay"}
+        assert {(kind, what) for kind, _, what in done} <= set(wanted.items())
     # The ranks do alike.
-    assert logs[name][0].steps == logs[name][1].steps
+    assert steps[name][0] == steps[name][1]
 
 
-def test_single_and_split_graphs_are_replayed(logs: dict[str, list[Log]]) -> None:
-    kinds = {stages for name in ("split, graphs", "uneven") for kind, stages in logs[name][0].steps if kind == "replay"}
+def test_single_and_split_graphs_are_replayed(steps: dict[str, list[Steps]]) -> None:
+    kinds = {stages for name in ("split, graphs", "uneven") for kind, stages, _ in steps[name][0] if kind == "replay"}
     assert kinds == {1, 2}
 
 
-def test_a_step_that_fails_is_given_up_and_the_connector_ends_with_the_runner(installed: Environment) -> None:
-    for seen in run_ranks(plugin_runs.disturbed, environment=installed):
-        assert seen["errors"] == [(f"at exchange {number}", 0) for number in range(1, 5)]
-        assert seen["kinds"] == [("eager", 2)] * 4
-        assert seen["missing"] == 0
-        assert "open" not in seen
+def test_a_step_that_fails_is_given_up_on_both_sides(installed: Environment) -> None:
+    *attention, one, other = run_ranks(plugin_runs.disturbed, world=4, environment=installed)
+    for seen in attention:
+        assert seen == {"errors": [f"at exchange {number}" for number in range(1, 5)], "logits": True}
+    assert one == other == [("eager", 2, "eager"), *[("eager", 2, "given up"), ("eager", 2, "eager")] * 4]
+
+
+def test_an_ffn_rank_that_fails_says_so_to_its_engine_and_to_its_attention_rank(installed: Environment) -> None:
+    *attention, one, other = run_ranks(plugin_runs.ffn_fails, world=4, environment=installed)
+    assert one == other == {"error": "experts"}
+    assert attention == [{"error": f"FFN rank {rank} has given up step 2"} for rank in range(2)]
 
 
 def test_what_is_not_announced_is_an_error(installed: Environment) -> None:
-    (said,) = run_ranks(plugin_runs.not_announced, world=1, environment=installed)
-    assert set(said) == {"not announced", "twice", "another stage", "too many tokens", "again"}
+    _, said = run_ranks(plugin_runs.not_announced, environment=installed)
+    assert said == [
+        "layer 0 of stage 0 comes, and nothing is announced",
+        "STEP [113, 0, 0, 0] comes, where step 1, layer 0, stage 0, 3 tokens are announced",
+        "DATA [1, 0, 1, 3] comes, where step 1, layer 0, stage 0, 3 tokens are announced",
+        "DATA [1, 0, 0, 4] comes, where step 1, layer 0, stage 0, 3 tokens are announced",
+        "nothing",
+    ]
 
 
 def test_it_is_written_from_the_documentation(root: Path) -> None:

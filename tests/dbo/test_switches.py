@@ -13,8 +13,11 @@ import pytest
 
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
 
-from tests.sim.environments import ASCEND_VARIABLE
+from tests.dbo import switch_runs
+from tests.dbo.scenarios import replays
+from tests.sim.environments import ASCEND_VARIABLE, ascend
 from tests.sim.ranks import run_ranks
+from tests.sim.scenario import assert_equal
 
 pytestmark = pytest.mark.vllm
 
@@ -60,6 +63,36 @@ def test_what_is_refused_has_a_rule_and_each_rule_a_row() -> None:
 def test_no_switch_is_told_twice() -> None:
     told = [switch for switches, _, _ in rows() for switch in switches]
     assert len(told) == len(set(told))
+
+
+# ---- what is not touched is set, and run ----------------------------------------------------------------------
+
+
+def not_run() -> set[str]:
+    """Switches of which the page says why they are not run."""
+    table = re.search(r"\| not run \| why \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE)
+    assert table is not None
+    return {name for row in table[1].splitlines() for name in names(row.split("|")[1])}
+
+
+def test_what_is_not_touched_is_run_or_the_page_says_why_not() -> None:
+    untouched = {name for switches, verdict, _ in rows() if verdict == "not touched" for name in switches}
+    assert not_run() <= untouched
+    assert untouched - not_run() == switch_runs.switches() - {"eplb_config", "enabled"}  # of other rows
+
+
+def test_with_a_switch_that_is_not_touched_split_steps_are_as_native_ones() -> None:
+    where = ascend()
+    if where is None:
+        pytest.skip(f"{ASCEND_VARIABLE} names no source tree of vllm-ascend; its stand-in has no switches")
+    ranks = run_ranks(switch_runs.run, environment=where, timeout=400)
+    for name in switch_runs.SETTINGS:
+        runs = [ran[name] for ran in ranks]
+        assert_equal([run.split for run in runs], [run.native for run in runs])
+        for run in runs:
+            assert (replays(run.native), replays(run.split)) == ({(4, 1): 2}, {(4, 2): 2})
+            assert (run.native.ubatches, run.split.ubatches) == ({0}, {0, 1})
+            assert {switch: has for switch, (value, has) in run.read.items() if has != value} == {}
 
 
 # ---- the pinned tree, read and not run ------------------------------------------------------------------------

@@ -105,6 +105,10 @@ REJECTED: dict[str, tuple[dict[str, Any], str]] = {
         {"additional_config": {"xlite_graph_config": {"enabled": True}}},
         r"xlite_graph_config\.enabled is True; accepted: False \(it has a runner of its own\)",
     ),
+    "recorded placement of experts": (
+        {"additional_config": {"eplb_config": {"expert_map_record_path": "/tmp/experts.json"}}},
+        r"eplb_config\.expert_map_record_path is True; accepted: False \(it turns dynamic_eplb on\)",
+    ),
     "EPLB of vllm-ascend": (
         {"additional_config": {"eplb_config": {"dynamic_eplb": True}}},
         r"eplb_config\.dynamic_eplb is True; accepted: False \(static expert parallel\)",

@@ -219,10 +219,16 @@ def npu_runner(config: Any, device: torch.device, runner_class: type | None = No
         device: the device.
         runner_class: a subclass of it.
     """
+    from vllm_ascend.worker.v2.model_runner import NPUModelRunner
+
+    reset_modules()
+    return (runner_class or NPUModelRunner)(config, device)
+
+
+def reset_modules() -> None:
+    """Forget what vllm-ascend keeps in modules for one runner."""
     from vllm_ascend.compilation import acl_graph
     from vllm_ascend.ops import rotary_embedding
-    from vllm_ascend.worker.v2.model_runner import NPUModelRunner
 
     acl_graph._graph_params = None
     rotary_embedding._cos_mla = rotary_embedding._sin_mla = rotary_embedding._cos = rotary_embedding._sin = None
-    return (runner_class or NPUModelRunner)(config, device)

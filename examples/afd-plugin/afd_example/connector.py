@@ -1,25 +1,62 @@
-"""A connector whose other side is in the same process: what is announced is checked, and what is sent is computed at once.
+"""Both ends of a connector between attention rank `i` and FFN rank `i`, which are processes: over gloo, on the host.
 
-So it needs no second role, and no wait can go wrong; each exchange that was not announced, and each announcement that is not
-followed, is an error. A real connector sends.
+One connection carries all of it, in order: announcements and hidden states there, answers back. Each message has a header, so
+that whoever waits learns at once that the other end does something else, or has given up the step.
+
+Transfers are operators. The simulated NPU does the operators of a graph again at each replay, so a graph has them. They are done where
+they are called, in a capture, too: `capture_moves_data=True` on the FFN side. Those of a real connector are work of the device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from itertools import product
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
+
+ATTENTION, FFN = 0, 1
+"""The ends, as ranks of a group of two."""
+
+FOR_EVER = timedelta(days=365)
+"""An FFN rank waits for the next step as long as there is none. That a process has ended, its connections say."""
+
+PATIENCE = 5.0
+"""Seconds for the other end to take what was sent last."""
 
 
 class NotAnnounced(RuntimeError):
     """The attention side does something else than it has announced."""
 
 
+class StepGivenUp(RuntimeError):
+    """The other end has given up the step."""
+
+
 class ConnectorClosed(RuntimeError):
     """The connector is used before its rendezvous, or after its end."""
+
+
+class Message(IntEnum):
+    """What a message is; it stands first in the header."""
+
+    STEP = 0  # number of bytes; the payload follows
+    DATA = 1  # number of the step, layer, stage, tokens; hidden states follow
+    ABORT = 2
+    END = 3
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a stage on all ranks, as vLLM's `DPMetadata` has them."""
+
+    num_tokens_across_dp_cpu: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -33,7 +70,7 @@ class Payload:
         is_graph_replaying: whether it is a replay.
     """
 
-    dp_metadata_list: Mapping[int, Any]
+    dp_metadata_list: Mapping[int, Tokens]
     is_warmup: bool = False
     is_graph_capturing: bool = False
     is_graph_replaying: bool = False
@@ -44,136 +81,209 @@ class Payload:
         flags = {"warm-up": self.is_warmup, "capture": self.is_graph_capturing, "replay": self.is_graph_replaying}
         return "+".join(name for name, raised in flags.items() if raised) or "eager"
 
-    def tokens(self, stage: int, rank: int) -> int:
-        """Tokens of a stage on a rank."""
-        return int(self.dp_metadata_list[stage].num_tokens_across_dp_cpu[rank])
+    def encode(self) -> bytes:
+        """As it is sent."""
+        stages = {stage: tokens.num_tokens_across_dp_cpu.tolist() for stage, tokens in self.dp_metadata_list.items()}
+        return json.dumps({**vars(self), "dp_metadata_list": stages}).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Payload:
+        """What was sent."""
+        said = json.loads(data)
+        stages = {int(stage): Tokens(torch.tensor(tokens)) for stage, tokens in said.pop("dp_metadata_list").items()}
+        return cls(stages, **said)
 
 
-Experts = Callable[[int, torch.Tensor], torch.Tensor]
-"""From the number of a layer and hidden states to what the experts make of them."""
-
-
-@dataclass
-class FFNSide:
-    """What an FFN rank knows of its attention rank.
+class End:
+    """What both ends have in common.
 
     Attributes:
-        experts: computes.
-        rank: the attention rank.
-        layers: number of layers.
-        steps: the kind of each step that was announced, and the number of its stages.
-        missing: layers and stages of the step that have not come yet.
+        rank: of attention rank and FFN rank.
+        step: how many steps have been announced.
     """
 
-    experts: Experts
-    rank: int
-    layers: int
-    steps: list[tuple[str, int]] = field(default_factory=list)
-    missing: set[tuple[int, int]] = field(default_factory=set)
-    _payload: Payload | None = None
+    def __init__(self, own: int, rank: int) -> None:
+        self.rank, self.step = rank, 0
+        self._own, self._peer = own, 1 - own
+        self._group: Any = None
+        self._flying: list[tuple[Any, torch.Tensor]] = []
 
-    def announced(self, payload: Payload) -> None:
-        """A step is about to come.
+    def rendezvous(self, folder: str) -> None:
+        """Meet the other end: it waits for this one, or this one for it.
 
-        Raises:
-            NotAnnounced: the one before is not complete.
+        Args:
+            folder: one that both see.
         """
-        if self.missing:
-            raise NotAnnounced(
-                f"a step is announced while layers and stages {sorted(self.missing)} of another one are missing"
-            )
-        self._payload = payload
-        self.steps.append((payload.kind, len(payload.dp_metadata_list)))
-        self.missing = set(product(range(self.layers), payload.dp_metadata_list))
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        store = dist.FileStore(f"{folder}/{self.rank}", 2)
+        self._group = dist.ProcessGroupGloo(store, self._own, 2, FOR_EVER)
+        _ends[self._own, self.rank] = self
 
-    def compute(self, layer: int, stage: int, hidden_states: torch.Tensor) -> torch.Tensor:
-        """Hidden states have come; what goes back.
+    def abort(self) -> None:
+        """Give up the step: the other end is told that nothing more comes of it. Nothing is done when there is none."""
+        if self._group is not None:
+            with contextlib.suppress(RuntimeError):  # it is gone
+                self._send(Message.ABORT)
 
-        Raises:
-            NotAnnounced: others were announced, or none.
+    def close(self) -> None:
+        """Leave the other end; more than once does no harm.
+
+        What has been sent is to arrive, but an end that does not listen is not waited for longer than `PATIENCE`.
         """
-        if (layer, stage) not in self.missing or self._payload is None:
-            raise NotAnnounced(f"layer {layer} of stage {stage} comes, and only {sorted(self.missing)} are announced")
-        if len(hidden_states) != (tokens := self._payload.tokens(stage, self.rank)):
-            raise NotAnnounced(f"{len(hidden_states)} tokens of stage {stage} come, and {tokens} are announced")
-        self.missing.discard((layer, stage))
-        return self.experts(layer, hidden_states)
+        if self._group is not None:
+            with contextlib.suppress(RuntimeError):
+                for work, _ in self._flying:
+                    work.wait(timedelta(seconds=PATIENCE))
+            self._group = None
+            self._flying.clear()
+            _ends.pop((self._own, self.rank), None)
 
-    def given_up(self) -> None:
-        """Nothing more comes of the step."""
-        self.missing.clear()
+    def _send(self, kind: Message, *numbers: int, data: torch.Tensor | None = None) -> None:
+        """Send, and do not wait for it."""
+        if self._group is None:
+            raise ConnectorClosed("the connector is used before the model is loaded, or after the shutdown")
+        self._flying = [(work, tensor) for work, tensor in self._flying if not work.is_completed()]
+        header = torch.zeros(5, dtype=torch.int64)
+        header[: len(numbers) + 1] = torch.tensor([kind, *numbers])
+        for tensor in (header,) if data is None else (header, data.clone()):
+            self._flying.append((self._group.send([tensor], self._peer, 0), tensor))
+
+    def _receive(self, size: tuple[int, ...], dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """Wait for a message, or for what follows a header."""
+        received = torch.empty(size, dtype=dtype)
+        self._group.recv([received], self._peer, 0).wait()
+        return received
+
+    def _header(self) -> tuple[Message, list[int]]:
+        kind, *numbers = self._receive((5,), torch.int64).tolist()
+        return Message(kind), numbers
 
 
-class CAMP2pAFDConnector:
-    """Under the name of the synchronous connector, which the configuration asks for: both planes of the attention side.
+_ends: dict[tuple[int, int], Any] = {}
+"""By end and rank: operators have no other arguments than tensors and numbers."""
+
+
+class CAMP2pAFDConnector(End):
+    """The attention side, under the name of the synchronous connector, which the configuration asks for.
 
     It is `AFDControl` and `Connector` of the generated modules.
-
-    Attributes:
-        ffn: the other side, from the rendezvous to the end.
     """
 
     def __init__(self, rank: int) -> None:
-        self.rank = rank
+        super().__init__(ATTENTION, rank)
         self.is_warmup = self.is_graph_capturing = self.is_graph_replaying = False
-        self.ffn: FFNSide | None = None
-        self._sent: dict[int, tuple[torch.Tensor, int]] = {}
-
-    # ---- life cycle ----
-
-    def rendezvous(self, experts: Experts, layers: int) -> None:
-        """Meet the other side: when the model is loaded."""
-        self.ffn = FFNSide(experts, self.rank, layers)
-        _connectors[self.rank] = self
-
-    def abort(self) -> None:
-        """Give up the step: tell the other side that nothing more comes of it. Nothing is done when there is none."""
-        self._sent.clear()
-        if self.ffn is not None:
-            self.ffn.given_up()
-
-    def close(self) -> None:
-        """Let the other side go; more than once does no harm."""
-        self.abort()
-        self.ffn = None
-        _connectors.pop(self.rank, None)
-
-    @property
-    def _there(self) -> FFNSide:
-        if self.ffn is None:
-            raise ConnectorClosed("the connector is used before the model is loaded, or after the shutdown")
-        return self.ffn
-
-    # ---- control plane ----
+        self._layers: dict[int, int] = {}
 
     def send(self, dp_metadata_list: Mapping[int, Any]) -> None:
         """Announce a step, with the flags as they are."""
-        self._sent.clear()
-        payload = Payload(dict(dp_metadata_list), self.is_warmup, self.is_graph_capturing, self.is_graph_replaying)
-        self._there.announced(payload)
-
-    # ---- data plane ----
+        payload = Payload(dp_metadata_list, self.is_warmup, self.is_graph_capturing, self.is_graph_replaying)
+        data = torch.frombuffer(bytearray(payload.encode()), dtype=torch.uint8)
+        self._send(Message.STEP, len(data), data=data)
+        self.step += 1
 
     def send_attn_output(self, hidden_states: torch.Tensor, context: tuple[int, int]) -> None:
-        """Hand over the hidden states of a layer and stage."""
+        """Send the hidden states of a layer and stage."""
         layer, stage = context
-        self._sent[stage] = hidden_states, layer
+        self._layers[stage] = layer
+        torch.ops.afd_example.send(hidden_states, layer, stage, ATTENTION, self.rank)
 
     def recv_ffn_output(self, ref_tensor: torch.Tensor, ubatch_idx: int = 0) -> torch.Tensor:
         """What the experts made of what the stage has sent last."""
-        hidden_states, layer = self._sent.pop(ubatch_idx)
-        return torch.ops.afd_example.experts(hidden_states, layer, ubatch_idx, self.rank)
+        tokens, hidden = ref_tensor.shape
+        return torch.ops.afd_example.receive(tokens, hidden, self._layers[ubatch_idx], ubatch_idx, ATTENTION, self.rank)  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Let the FFN rank go."""
+        if self._group is not None:
+            with contextlib.suppress(RuntimeError):
+                self._send(Message.END)
+        super().close()
+
+    def take(self, tokens: int, hidden: int, layer: int, stage: int) -> torch.Tensor:
+        """Wait for an answer. Those to a step that was given up here may still come.
+
+        Raises:
+            StepGivenUp: the FFN rank has failed.
+        """
+        while True:
+            kind, numbers = self._header()
+            if kind is not Message.DATA:
+                raise StepGivenUp(f"FFN rank {self.rank} has given up step {self.step}")
+            received = self._receive((numbers[3], hidden))
+            if numbers == [self.step, layer, stage, tokens]:
+                return received
+            assert numbers[0] < self.step, (numbers, self.step)
 
 
-_connectors: dict[int, CAMP2pAFDConnector] = {}
+class FFNEnd(End):
+    """The FFN side: `FFNConnector` of the generated modules, and the steps that are announced.
+
+    Args:
+        rank: of attention rank and FFN rank.
+        hidden: size of the hidden states.
+    """
+
+    def __init__(self, rank: int, hidden: int) -> None:
+        super().__init__(FFN, rank)
+        self._hidden = hidden
+        self._payload = Payload({})
+
+    def next_step(self) -> Payload | None:
+        """Wait for the next step; None when there is none any more.
+
+        Raises:
+            NotAnnounced: hidden states come without a step.
+        """
+        while (message := self._header())[0] is Message.ABORT:
+            pass  # of a step that is complete here
+        kind, numbers = message
+        if kind is Message.END:
+            return None
+        if kind is not Message.STEP:
+            raise NotAnnounced(f"layer {numbers[1]} of stage {numbers[2]} comes, and nothing is announced")
+        self._payload = Payload.decode(bytes(self._receive((numbers[0],), torch.uint8).tolist()))
+        self.step += 1
+        return self._payload
+
+    def recv_attn_output(self, ubatch_idx: int = 0, *, layer_idx: int = 0) -> tuple[torch.Tensor, tuple[int, int]]:
+        """The hidden states of a layer and stage, as many as are announced; and what to send the output with."""
+        tokens = int(self._payload.dp_metadata_list[ubatch_idx].num_tokens_across_dp_cpu[self.rank])
+        received = torch.ops.afd_example.receive(tokens, self._hidden, layer_idx, ubatch_idx, FFN, self.rank)
+        return received, (layer_idx, ubatch_idx)
+
+    def send_ffn_output(self, ffn_output: torch.Tensor, context: tuple[int, int]) -> None:
+        """Send back what the experts made of them."""
+        torch.ops.afd_example.send(ffn_output, *context, FFN, self.rank)
+
+    def take(self, tokens: int, hidden: int, layer: int, stage: int) -> torch.Tensor:
+        """Wait for hidden states.
+
+        Raises:
+            StepGivenUp: the attention rank has given up the step.
+            NotAnnounced: it does something else.
+        """
+        kind, numbers = self._header()
+        if kind is Message.ABORT:
+            raise StepGivenUp(f"attention rank {self.rank} has given up step {self.step}")
+        if kind is not Message.DATA or numbers != [self.step, layer, stage, tokens]:
+            raise NotAnnounced(
+                f"{kind.name} {numbers} comes, where step {self.step}, layer {layer}, stage {stage}, {tokens} tokens are announced"
+            )
+        return self._receive((tokens, hidden))
 
 
-@torch.library.custom_op("afd_example::experts", mutates_args=())
-def _experts(hidden_states: torch.Tensor, layer: int, stage: int, rank: int) -> torch.Tensor:
-    """An operator, so that a graph has it and does it again at each replay."""
-    return _connectors[rank]._there.compute(layer, stage, hidden_states)
+@torch.library.custom_op("afd_example::send", mutates_args=("hidden_states",))
+def _send(hidden_states: torch.Tensor, layer: int, stage: int, own: int, rank: int) -> None:
+    """It says that it changes what it sends: so it is done, and where it stands."""
+    end = _ends[own, rank]
+    end._send(Message.DATA, end.step, layer, stage, len(hidden_states), data=hidden_states)
 
 
-@_experts.register_fake
-def _(hidden_states: torch.Tensor, layer: int, stage: int, rank: int) -> torch.Tensor:
-    return torch.empty_like(hidden_states)
+@torch.library.custom_op("afd_example::receive", mutates_args=())
+def _receive(tokens: int, hidden: int, layer: int, stage: int, own: int, rank: int) -> torch.Tensor:
+    return _ends[own, rank].take(tokens, hidden, layer, stage)  # type: ignore[no-any-return]
+
+
+@_receive.register_fake
+def _(tokens: int, hidden: int, layer: int, stage: int, own: int, rank: int) -> torch.Tensor:
+    return torch.empty(tokens, hidden)

@@ -19,7 +19,6 @@ from vllm_ascend.worker.v2.aclgraph_utils import ModelAclGraphManager
 from afd_example import ARCHITECTURE
 from afd_example.connector import CAMP2pAFDConnector
 from afd_example.host import PluginHost
-from afd_example.model import FFNModel
 from afd_example.settings import Settings, parse
 
 # ---- single batches are the plugin's to announce: native graphs here, all else where the model is called ----------
@@ -98,15 +97,12 @@ class PluginRunner(AFDNPUAttentionModelRunnerV2):
 
     # ---- life cycle of the connector ----
 
-    def make_experts(self) -> FFNModel:
-        """The experts: here they are in the process."""
-        return FFNModel(self.model_config.hf_config)
-
     def load_model(self, *args: Any, **kwargs: Any) -> None:
         """Load, then meet the FFN side."""
         super().load_model(*args, **kwargs)
-        experts = self.make_experts()
-        self.connector.rendezvous(experts, len(experts.layers))
+        settings = parse(self.vllm_config)
+        assert settings is not None
+        self.connector.rendezvous(settings.rendezvous)
         self.model.connect(self.connector)
         self.model.register_forward_pre_hook(self._announce)
 

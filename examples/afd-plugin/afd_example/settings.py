@@ -14,6 +14,7 @@ class Settings:
         role: `attention` or `ffn`.
         connector: name of the connector class.
         num_attention_ranks: number of attention ranks.
+        rendezvous: a folder in which attention ranks and FFN ranks find each other; a new one for each run.
         async_dp: whether the connector works asynchronously; `async` in the configuration.
         compute_gate_on_attention: whether the attention side computes the gate of the experts.
     """
@@ -21,6 +22,7 @@ class Settings:
     role: str
     connector: str
     num_attention_ranks: int
+    rendezvous: str
     async_dp: bool = False
     compute_gate_on_attention: bool = False
 

@@ -160,8 +160,8 @@ def replay_updated(
     """Replay a graph of a split batch, with updates for each of its stages; what `replay` returned.
 
     The device waits in the replay, at the attention of each layer, until that has been given the lengths of this step. The updates begin
-    when the work issued before the replay is done, other replays too. If one of them fails, the replay is let pass and ended, and
-    the graph is lost: some of its layers might not wait the next time.
+    when the work issued before the replay is done, other replays too. If one of them fails, or `replay` raises, which may have begun,
+    the replay is let pass and ended, and the graph is lost: some of its layers might not wait the next time.
 
     Args:
         replay: replays it.
@@ -178,8 +178,8 @@ def replay_updated(
     context = merged_context(contexts)
     params.check(len(contexts[0].attn_metadata))
     stream.wait_stream(current_platform.current_stream())
-    output = replay()
     try:
+        output = replay()
         with params_in_force(params.merged()):
             update_stages(backend, stream, context, params.num_tokens, vllm_config)
     except BaseException:

@@ -110,6 +110,7 @@ ASCEND_RULES = (
     _off("", "VLLM_ASCEND_MLA_FIA_SPLIT", " (one attention operator in a layer)"),
     _off("xlite_graph_config.enabled", why=" (it has a runner of its own)"),
     _off("eplb_config.dynamic_eplb", why=" (static expert parallel)"),
+    _off("eplb_config.expert_map_record_path", why=" (it turns dynamic_eplb on)"),
     *(
         _off(f"{FINEGRAINED}.{name}_tensor_parallel_size", why=" (its collectives want the tokens of whole batches)")
         for name in ("oproj", "olora", "embedding", "mlp")
