@@ -72,6 +72,26 @@ class PinReport:
     requests: int
 
 
+@dataclass(slots=True)
+class ReferenceCounts:
+    """How much of what our own code refers to could be told.
+
+    Attributes:
+        resolved: references that lead to something of the trees or of ours.
+        bound: calls among them that were seen to fit.
+        outside: references to packages that no pin provides.
+        unknown: references through values that nothing is known of.
+    """
+
+    resolved: int = 0
+    bound: int = 0
+    outside: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: ReferenceCounts) -> ReferenceCounts:
+        return ReferenceCounts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What one run of `regen` or `check` has to say."""
@@ -84,6 +104,8 @@ class Report:
     seconds: float = 0.0
     shortcut: bool = False
     """True when digests proved that nothing had to be regenerated."""
+    references: ReferenceCounts | None = None
+    """What our own code refers to; counted when everything is looked at (`--full`)."""
 
     @property
     def exit_code(self) -> int:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from afd_patchkit.fence import delta_of, parsed
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.findings.report import ReferenceCounts
 from afd_patchkit.manifest.nested import nested
 from afd_patchkit.model import Code, Entry, Manifest
 from afd_patchkit.references.contract import fits
 from afd_patchkit.references.things import Class, Function, Missing, Module, Outside, Several, Unknown, Value
-from afd_patchkit.references.world import Counts, Leaning, Recorded, World
+from afd_patchkit.references.world import Leaning, Recorded, World
 
 FOUND = (Module, Class, Function, Value, Several)
 
@@ -30,7 +31,7 @@ class Judgement:
 
     findings: dict[str, list[Finding]] = field(default_factory=dict)
     recorded: dict[str, Recorded] = field(default_factory=dict)
-    counts: Counts = field(default_factory=Counts)
+    counts: ReferenceCounts = field(default_factory=ReferenceCounts)
 
     def say(self, ref: str, item: Finding) -> None:
         """One more finding."""

@@ -47,23 +47,6 @@ class Leaning:
     text: OwnText
 
 
-@dataclass
-class Counts:
-    """How much of what our own code refers to could be told.
-
-    Attributes:
-        resolved: references that lead to something of the trees or of ours.
-        bound: calls among them that were seen to fit.
-        outside: references to packages that no pin provides.
-        unknown: references through values that nothing is known of.
-    """
-
-    resolved: int = 0
-    bound: int = 0
-    outside: int = 0
-    unknown: int = 0
-
-
 class World:
     """What the references of one module of ours are judged in.
 

@@ -9,7 +9,7 @@ from afd_patchkit.findings.finding import Finding, Severity, page
 from afd_patchkit.findings.report import Report
 from afd_patchkit.reports.context import Context, ordered, primary, summary
 from afd_patchkit.reports.layout import human_bytes, human_seconds, human_share, printable
-from afd_patchkit.reports.text import retired_entries
+from afd_patchkit.reports.text import references_line, retired_entries
 
 LIMIT = 65_000
 """GitHub refuses a comment above 65,536 characters; counted here in UTF-8 bytes, which are never fewer."""
@@ -54,6 +54,8 @@ def render_markdown(report: Report, context: Context) -> str:
             for p in report.pins
         ]
         blocks.append(_table(("pin", "version", "read from", "files", "downloaded", "requests"), pins, right=(3, 4, 5)))
+    if report.references is not None:
+        blocks.append(f"{references_line(report.references)}.")
     blocks.extend("\n".join(_finding(f)) for f in findings)
     if report.seconds:
         blocks.append(f"<sub>{human_seconds(report.seconds)}</sub>")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from afd_patchkit.findings.finding import Finding, Position, Severity
-from afd_patchkit.findings.report import ModuleCounts, ModuleReport, PinReport, Report
+from afd_patchkit.findings.report import ModuleCounts, ModuleReport, PinReport, ReferenceCounts, Report
 from afd_patchkit.reports.context import Context, ordered, primary, summary
 from afd_patchkit.reports.layout import (
     Style,
@@ -53,6 +53,8 @@ def render_text(report: Report, context: Context) -> str:
         )
     if report.pins:
         blocks.append(pin_table(report.pins, style))
+    if report.references is not None:
+        blocks.append(wrap(references_line(report.references), style, rest="  "))
     written = report.written if context.verbosity > 0 else ()
     for title, names in (("written", written), ("removed", report.removed)):
         if names:
@@ -110,6 +112,15 @@ def pin_table(pins: Sequence[PinReport], style: Style) -> list[str]:
         (p.pin, p.version, p.source, str(p.files), human_bytes(p.bytes), str(p.requests)) for p in pins
     ]  # fmt: skip
     return table(("pin", "version", "source", "files", "downloaded", "requests"), rows, style, right=(3, 4, 5))
+
+
+def references_line(counts: ReferenceCounts) -> str:
+    """How much of what our own code refers to could be told."""
+    total = counts.resolved + counts.outside + counts.unknown
+    return (
+        f"{plural(total, 'reference')} of our own code: {counts.resolved:,} resolved ({plural(counts.bound, 'call')} bound), "
+        f"{counts.outside:,} outside the pins, {counts.unknown:,} unknown"
+    )
 
 
 def concise(item: Finding, style: Style) -> str:

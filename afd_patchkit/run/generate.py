@@ -12,7 +12,7 @@ from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, Severity, finding
-from afd_patchkit.findings.report import ModuleReport, Report
+from afd_patchkit.findings.report import ModuleReport, ReferenceCounts, Report
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
@@ -46,6 +46,7 @@ class Generated:
         by_hand: the pins that pins.yaml has moved since the lock was written, with where to.
         findings: what is to be said whatever happens with the modules.
         opener: what opened the upstreams.
+        references: what our own code refers to; None when not all of it was looked at.
     """
 
     project: Project
@@ -59,6 +60,7 @@ class Generated:
     by_hand: Mapping[str, str]
     findings: Sequence[Finding]
     opener: Opener
+    references: ReferenceCounts | None
 
     @property
     def target(self) -> Project:
@@ -84,7 +86,14 @@ class Generated:
         """
         kept = {} if self.options.modules else self.kept
         modules = _all_reports(kept, self.results, status)
-        return Report(tuple(dict.fromkeys(findings)), modules, self.opener.reports(), tuple(written), tuple(removed))
+        return Report(
+            tuple(dict.fromkeys(findings)),
+            modules,
+            self.opener.reports(),
+            tuple(written),
+            tuple(removed),
+            references=self.references,
+        )
 
 
 def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], options: RunOptions) -> Generated:
@@ -114,14 +123,15 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
     results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, options)
     if not moved:
         results = [result.pinned() for result in results]
-    results, _ = judged(project, workspace, loaded.manifests, results, opener.options.sources)
+    results, references = judged(project, workspace, loaded.manifests, results, opener.options.sources)
     if lock is not None and options.modules and not elsewhere:
         kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}
         inputs = partly(lock, inputs, results)
     new = build_lock(kept, lock, inputs, pins, results, opener, moved)
     findings = [*(f for result in results for f in result.findings), *_other_tool(project, lock)]
     hands = {name: loaded.pins.pins[name].identity for name in by_hand(loaded.pins, lock) if name not in moved}
-    return Generated(project, options, lock, new, inputs, results, kept, moved, hands, findings, opener)
+    counted = references if options.full and not options.modules else None
+    return Generated(project, options, lock, new, inputs, results, kept, moved, hands, findings, opener, counted)
 
 
 def checked(made: Generated, more: Sequence[Finding] = ()) -> Report:

@@ -11,13 +11,14 @@ from afd_patchkit.assemble.module import module_name
 from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.report import ReferenceCounts
 from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
 from afd_patchkit.references.judge import Judgement, Places, judge
 from afd_patchkit.references.overrides import unfit_callers
 from afd_patchkit.references.patched import uses_of_patched
 from afd_patchkit.references.texts import Catalogue, OwnText
-from afd_patchkit.references.world import Counts, World
+from afd_patchkit.references.world import World
 from afd_patchkit.run.ownership import module_path
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
@@ -69,7 +70,7 @@ def judged(
     manifests: Sequence[Manifest],
     results: Sequence[ModuleResult],
     sources: Iterable[str],
-) -> tuple[list[ModuleResult], Counts]:
+) -> tuple[list[ModuleResult], ReferenceCounts]:
     """The results with findings about their references, and with these in what the lock keeps; and how much could be told.
 
     Args:
@@ -79,7 +80,7 @@ def judged(
         results: what was generated now.
         sources: pins that the user names a source of.
     """
-    total = Counts()
+    total = ReferenceCounts()
     if not any(r.own for r in results):
         return list(results), total
     texts = own_texts(project, manifests, [r.own for r in results if r.own is not None])
@@ -97,8 +98,7 @@ def judged(
         judgement = judge(world, places)
         more = (*unfit_callers(world, places), *uses_of_patched(world, places))
         result = replace(result, findings=(*result.findings, *more))  # noqa: PLW2901
-        for name in ("resolved", "bound", "outside", "unknown"):
-            setattr(total, name, getattr(total, name) + getattr(judgement.counts, name))
+        total += judgement.counts
         out.append(_with(result, judgement, world.trees.seen))
     return out, total
 

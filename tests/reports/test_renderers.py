@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afd_patchkit.findings.finding import Position, Severity
-from afd_patchkit.findings.report import ModuleCounts, ModuleReport, Report
+from afd_patchkit.findings.report import ModuleCounts, ModuleReport, ReferenceCounts, Report
 from afd_patchkit.reports.context import Context, counts, ordered, rebase, relative_path, repository_root, summary
 from afd_patchkit.reports.json_report import report_schema
 from afd_patchkit.reports.layout import Style, columns
@@ -113,6 +113,23 @@ def test_quiet_text_of_nothing_is_nothing():
 )
 def test_text_of_nothing_to_do(report, command, expected):
     assert render(report, "text", Context(command)) == expected
+
+
+COUNTED = Report(references=ReferenceCounts(1200, 300, 20, 1) + ReferenceCounts(34, 1, 0, 0))
+
+
+@pytest.mark.parametrize("kind", ["text", "markdown"])
+def test_how_much_of_our_own_code_could_be_resolved_is_one_line(kind):
+    line = "1,255 references of our own code: 1,234 resolved (301 calls bound), 20 outside the pins, 1 unknown"
+    assert line in render(COUNTED, kind, Context("check"))
+    assert "references" not in render(Report(), kind, Context("check"))
+
+
+def test_json_has_the_counts_of_references_or_null():
+    data = json.loads(render(COUNTED, "json", Context("check")))
+    jsonschema.Draft202012Validator(report_schema()).validate(data)
+    assert data["references"] == {"resolved": 1234, "bound": 301, "outside": 20, "unknown": 1}
+    assert json.loads(render(Report(), "json", Context("check")))["references"] is None
 
 
 def test_check_shows_only_the_modules_that_differ_unless_verbose():

@@ -80,7 +80,11 @@ def _main(options: argparse.Namespace) -> int:
             print("\n".join(shown(case, options.seed)))
             print(_difference(case, release))
         return int(any(c.wrong for c in found))
-    found = list(run(options.seed, options.count, release))
+    found = []
+    for case in run(options.seed, options.count, release):
+        found.append(case)
+        if case.wrong:
+            print(*shown(case, options.seed), sep="\n", file=sys.stderr, flush=True)
     print("\n".join(report(found, options.seed)))
     print(f"seed {options.seed}, {time.monotonic() - started:.0f} s ({time.process_time() - spent:.0f} s of one core)")
     return int(any(c.wrong for c in found))
