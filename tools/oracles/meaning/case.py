@@ -131,7 +131,7 @@ def cases(
     done: set[Any] = set()
     for number, group in enumerate(names, 1):
         draw = random.Random(f"{seed}:{project}:{number}")
-        made = change(draw, sources, observed.spots, group, draft.copied)
+        made = change(draw, sources, observed.spots, group, draft.copied, draft.own.owner)
         if made is None or (made.name, made.target, hash(frozenset(made.files.items()))) in done:
             continue
         done.add((made.name, made.target, hash(frozenset(made.files.items()))))

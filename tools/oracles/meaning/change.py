@@ -38,7 +38,9 @@ COMPATIBLE = tuple(name for name, (compatible, _) in CHANGES.items() if compatib
 BREAKING = tuple(name for name, (compatible, _) in CHANGES.items() if not compatible)
 
 
-def change(draw: Draw, sources: Sources, found: list[Spot], names: tuple[str, ...], copied: str) -> Change | None:
+def change(
+    draw: Draw, sources: Sources, found: list[Spot], names: tuple[str, ...], copied: str, holder: str = ""
+) -> Change | None:
     """A change by one of these names; None when luck has it that none suits.
 
     Args:
@@ -47,6 +49,7 @@ def change(draw: Draw, sources: Sources, found: list[Spot], names: tuple[str, ..
         found: what may be changed.
         names: of changes.
         copied: text of what is copied: what it needs itself is let be.
+        holder: the class that this is a method of, as `module:name`: it stays where it is.
     """
     breaking.SOURCES[:] = [sources]
     found = [
@@ -63,6 +66,8 @@ def change(draw: Draw, sources: Sources, found: list[Spot], names: tuple[str, ..
         name, spot = draw.choice(names), draw.choice(found)
         compatible, function = CHANGES[name]
         if not compatible and spot.name in words:
+            continue
+        if name.startswith("move") and f"{spot.listing.module}:{spot.qualname}" == holder:
             continue
         try:
             files = function(draw, spot)
