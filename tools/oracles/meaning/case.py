@@ -7,15 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from afd_patchkit.api import load_project
+from tools.environments import ROOT
 from tools.oracles.meaning.change import BREAKING, COMPATIBLE, Change, change
 from tools.oracles.meaning.draw import Draft, Drawer
 from tools.oracles.meaning.engine import Carried, Carrier, Folder
 from tools.oracles.meaning.judge import Own, Runner, Verdict, verdict
+from tools.oracles.meaning.patchset import named, patch_set
 from tools.oracles.meaning.sources import Sources
 from tools.oracles.meaning.spots import spots
 from tools.oracles.meaning.values import InconsistentError
 from tools.oracles.meaning.world import World
 
+SET = -1
+"""Number of the project that is this one."""
 Outcome = Literal["caught", "soft", "missed", "false alarm", "quiet", "open", "discarded"]
 """`caught`: it breaks or differs, and a person is told; `soft`: it breaks, and is called a matter of review; `missed`: nobody is told;
 `quiet`: nothing differs, and nothing is said; `false alarm`: nothing differs, and something is said."""
@@ -54,11 +59,19 @@ class Case:
             return "discarded"
         if self.verdict == "open":
             return "open"
+        if self.verdict == "same" and self.project == SET:
+            return self._of_the_set()
         if self.verdict == "same":
             return "false alarm" if self.carried.told else "quiet"
         if not self.carried.told:
             return "missed"
         return "caught" if self.verdict == "different" or self.carried.conflict else "soft"
+
+    def _of_the_set(self) -> Outcome:
+        """The set copies and watches, too, and its copied text is not run: only compatible changes say anything."""
+        if self.change is None or not self.change.compatible:
+            return "open"
+        return "false alarm" if self.carried.leaning else "quiet"
 
     @property
     def wrong(self) -> bool:
@@ -139,11 +152,38 @@ def cases(
             yield _case(sources, carrier, observed, draft, made, project, number)
 
 
+def set_cases(sources: Sources, seed: int, count: int, only: int | None = None) -> Iterator[Case]:
+    """Cases of this project's own patch set.
+
+    Args:
+        sources: the release.
+        seed: another seed, other changes.
+        count: how many changes that may break something, and how many compatible ones.
+        only: number of the one case that is wanted.
+    """
+    own = patch_set(sources)
+    observed = Observed(sources, own)
+    taken = named()
+    found = [s for s in observed.spots if f"{s.listing.module}:{s.qualname}" not in taken]
+    carrier = Carrier(load_project(ROOT))
+    draft = Draft("patch set", own, "", "", "")
+    done: set[tuple[str, str]] = set()
+    for number in range(1, 2 * count + 1):
+        group = BREAKING if number % 2 else COMPATIBLE
+        made = change(random.Random(f"{seed}:set:{number}"), sources, found, group, "")
+        if made is None or (made.name, made.target) in done:
+            continue
+        done.add((made.name, made.target))
+        if only in (None, number):
+            yield _case(sources, carrier, observed, draft, made, SET, number)
+
+
 def _case(
     sources: Sources, carrier: Carrier, observed: Observed, draft: Draft, made: Change, project: int, number: int
 ) -> Case:
     said, why, index = observed.after(sources.with_changes(made.files))
     carried = carrier.to(made.files) if said is not None else Carried({})
-    found = draft.own.snippets if said == "same" else draft.own.snippets[index : index + 1]
+    every = said == "same" and project != SET
+    found = draft.own.snippets if every else draft.own.snippets[index : index + 1] if said != "same" else ()
     ours = "\n".join(line for s in found for line in (*s.imports, s.ours))
-    return Case(project, number, draft.place, found[0].kind, made, said, why, carried, ours)
+    return Case(project, number, draft.place, found[0].kind if found else "set", made, said, why, carried, ours)

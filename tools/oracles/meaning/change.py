@@ -52,11 +52,7 @@ def change(
         holder: the class that this is a method of, as `module:name`: it stays where it is.
     """
     breaking.SOURCES[:] = [sources]
-    found = [
-        s
-        for s in found
-        if not any(last_name(d) == "dataclass_transform" for d in getattr(s.node, "decorator_list", ()))
-    ]
+    found = [s for s in found if not _decorates(s)]
     if not found:
         return None
     words = {n.id for n in ast.walk(ast.parse(copied)) if isinstance(n, ast.Name)} | {
@@ -79,3 +75,13 @@ def change(
             continue
         return Change(name, compatible, f"{spot.listing.module}:{spot.qualname}", files)
     return None
+
+
+def _decorates(spot: Spot) -> bool:
+    """Whether it makes classes what they are: without it the release itself would not work."""
+    if any(last_name(d) == "dataclass_transform" for d in getattr(spot.node, "decorator_list", ())):
+        return True
+    classes = [n for n in spot.listing.tree.body if isinstance(n, ast.ClassDef)]
+    return isinstance(spot.node, ast.ImportFrom) and any(
+        last_name(d) == spot.name for n in classes for d in n.decorator_list
+    )

@@ -18,7 +18,7 @@ from tools.oracles.meaning.standins import last_name
 from tools.oracles.meaning.values import Held, InconsistentError
 from tools.oracles.meaning.world import Stub, World
 
-Place = Literal["insert", "delegate", "part", "group", "parameter", "rebind", "call"]
+Place = Literal["insert", "delegate", "part", "group", "parameter", "patch set"]
 _PLACES: tuple[Place, ...] = ("insert", "insert", "insert", "insert", "delegate", "part", "group", "parameter")
 _SNIPPETS = 6
 _TRIES = 60

@@ -26,6 +26,7 @@ NEXT = "999.0"
 """The version that a changed release has."""
 SILENT = frozenset({"unchanged", "clean", "moved"})
 """Statuses that no person looks at."""
+_LEANING = ("PK330", "PK331", "PK533", "PK534", "PK550")
 _NO_LOCK = frozenset({"PK505", "PK655"})
 _PINS = 'schema: 1\npins:\n  vllm:\n    distribution: vllm\n    version: "{}"\n'
 
@@ -107,6 +108,11 @@ class Carried:
     def told(self) -> bool:
         """Whether a person is told."""
         return self.problems or bool(set(self.statuses.values()) - SILENT)
+
+    @property
+    def leaning(self) -> bool:
+        """Whether something is said of what own code refers to."""
+        return any(code in words for words in self.words for code in _LEANING)
 
     @property
     def conflict(self) -> bool:

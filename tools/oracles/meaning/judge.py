@@ -93,7 +93,7 @@ class Runner:
 
     def __init__(self, world: World, own: Own) -> None:
         self.world, self.own = world, own
-        self.space: dict[str, Any] = {"__builtins__": _Around(world, own.home)}
+        self.space: dict[str, Any] = {"__builtins__": _Around(world, own.home), "__made__": world.make}
 
     def prepare(self) -> None:
         """`self` and the parameters, as far as their classes are known.

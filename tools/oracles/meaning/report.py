@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from tools.oracles.meaning.case import Case
+from tools.oracles.meaning.case import SET, Case
 
 _COLUMNS = ("caught", "soft", "missed", "quiet", "false alarm", "open", "discarded")
 _SHOWN = 400
@@ -38,7 +38,7 @@ def shown(case: Case, seed: int) -> Iterator[str]:
     """One case in full."""
     what = f"{case.change.name}, {case.change.target}" if case.change is not None else "at the pin"
     yield f"{case.outcome}: {what}; judge: {case.verdict or 'nothing'} {case.why}".rstrip()
-    yield f"again: tools/meaning --seed {seed} --only {case.project}:{case.number}"
+    yield f"again: tools/meaning --seed {seed} --only {'set' if case.project == SET else case.project}:{case.number}"
     yield from (f"  {line[:_SHOWN]}" for line in case.ours.split("\n"))
     yield from (f"  said: {words}" for words in case.carried.words[:6])
 

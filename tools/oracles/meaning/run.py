@@ -7,9 +7,10 @@ import difflib
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from afd_patchkit.findings.errors import PatchkitError
-from tools.oracles.meaning.case import Case, cases
+from tools.oracles.meaning.case import Case, cases, set_cases
 from tools.oracles.meaning.engine import Folder, changeable, sources
 from tools.oracles.meaning.report import report, shown
 from tools.oracles.meaning.sources import Sources
@@ -17,6 +18,8 @@ from tools.oracles.progress import progress
 
 _BREAKING, _COMPATIBLE = 9, 7
 """Changes that are tried in each project."""
+_SET = 40
+"""One change in so many is one of what this project's own patch set refers to."""
 
 
 def run(seed: int, count: int, release: Sources, start: int = 0) -> Iterator[Case]:
@@ -72,22 +75,30 @@ def _main(options: argparse.Namespace) -> int:
     started, spent = time.monotonic(), time.process_time()
     release = sources()
     if options.only is not None:
-        project, _, number = options.only.partition(":")
-        folder = Folder()
-        found = list(cases(release, folder, options.seed, int(project), _BREAKING, _COMPATIBLE, int(number or 0)))
-        folder.close()
+        found = list(_only(release, options.seed, *options.only.split(":")))
         for case in found:
             print("\n".join(shown(case, options.seed)))
             print(_difference(case, release))
         return int(any(c.wrong for c in found))
-    found = []
-    for case in run(options.seed, options.count, release):
+    found: list[Case] = []
+    part = options.count // _SET
+    for case in chain(run(options.seed, options.count - part, release), set_cases(release, options.seed, part)):
         found.append(case)
         if case.wrong:
             print(*shown(case, options.seed), sep="\n", file=sys.stderr, flush=True)
     print("\n".join(report(found, options.seed)))
     print(f"seed {options.seed}, {time.monotonic() - started:.0f} s ({time.process_time() - spent:.0f} s of one core)")
     return int(any(c.wrong for c in found))
+
+
+def _only(release: Sources, seed: int, project: str, number: str) -> Iterator[Case]:
+    """One case."""
+    if project == "set":
+        yield from set_cases(release, seed, int(number), int(number))
+        return
+    folder = Folder()
+    yield from cases(release, folder, seed, int(project), _BREAKING, _COMPATIBLE, int(number))
+    folder.close()
 
 
 def _difference(case: Case, release: Sources) -> str:
