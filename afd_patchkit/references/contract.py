@@ -158,7 +158,7 @@ def _class(cls: Class, classes: Classes) -> Contract:
     constructor = classes.constructor(cls)
     if isinstance(constructor, Function):
         made = _function(constructor)
-        data |= {key: made.data[key] for key in ("takes",) if key in made.data}
+        data["takes"] = list(made.data.get("takes", ()))
         text += f", made by {made.text}"
     elif constructor is not None:
         written = []
@@ -230,7 +230,9 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
         found.append("its decorators")
     for use in uses:
         word, _, rest = use.partition(" ")
-        if word == "call":
+        if word == "call" and new["kind"] in _CLASSES and "takes" in old and "takes" not in new:
+            found.append("what its constructor takes cannot be told any more")
+        elif word == "call":
             found += _called(old.get("takes", ()), new.get("takes", ()), Shape.parse(rest))
         elif word == "read":
             found += (

@@ -347,6 +347,10 @@ UPGRADED = {
     "super, though the code around asks for the type": became("type(self)\nsuper(U, self).from_base(1)", "conflict", ("base", "(self, x)", "(self, x, y)"), symbol="U.run"),
     "a parameter, though the code around narrows it": became("if isinstance(batch, str):\n    print(1)\nbatch.split(1)", "review", ("engine", "def split(self, at, *, hard=False)", "def split(self, at, must, *, hard=False)"), says=("does not fit: nothing for must",)),
     "what a decorated function takes": became("made(1)", "review", ("engine", "def made(n)", "def made(n, m)"), says=("does not fit: nothing for m",), files={"engine": ENGINE + "\n@wrapped\ndef made(n):\n    return n\n"}),
+    "a constructor that a base outside the pins gives now": became(
+        "L()", "review", ("engine", "    def __init__(self, a=1):\n        self.a = a\n", "    pass\n"),
+        files={"engine": ENGINE + "\nfrom numpy import Thing\n\nclass L(Thing):\n    def __init__(self, a=1):\n        self.a = a\n"}, says=("cannot be told any more",),
+    ),
     "a number written otherwise": became("small(1)", "unchanged", ("engine", "eps=1e-5", "eps=0.00001"), files={"engine": ENGINE + "\ndef small(n, eps=1e-5):\n    return n\n"}),
     "a class that moved, one method changed": became(
         "K(1).go(1)", "review", ("engine", GOES, "from acme.moved import K\n"), ("moved", "# nothing", GOES.replace("m=1", "m=2")),
