@@ -75,11 +75,11 @@ def _main(options: argparse.Namespace) -> int:
     started, spent = time.monotonic(), time.process_time()
     release = sources()
     if options.only is not None:
-        found = list(_only(release, options.seed, *options.only.split(":")))
-        for case in found:
+        alone = list(_only(release, options.seed, *options.only.split(":")))
+        for case in alone:
             print("\n".join(shown(case, options.seed)))
             print(_difference(case, release))
-        return int(any(c.wrong for c in found))
+        return int(any(c.wrong for c in alone))
     found: list[Case] = []
     part = options.count // _SET
     for case in chain(run(options.seed, options.count - part, release), set_cases(release, options.seed, part)):
