@@ -35,7 +35,7 @@ class Alternative:
     clashes: tuple[tuple[str, str], ...] = ()
     requires: tuple[tuple[str, str], ...] = ()
     with_if: str | None = None
-    instead: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     help: str | None = None
 
     @property

@@ -15,13 +15,14 @@ from afd_patchkit.delta.apply import Applied, Reader, apply_deltas
 from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
 from afd_patchkit.delta.place import indent_of
 from afd_patchkit.findings.errors import DeltaError
-from afd_patchkit.findings.finding import Finding
+from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.model import Code, Entry, Probe
 from afd_patchkit.names.completions import Completion, completions, incomplete
+from afd_patchkit.names.follow import find_definition
 from afd_patchkit.names.model import NameContext, NamePlan
 from afd_patchkit.names.resolve import resolve_names
 from afd_patchkit.references.judge import placed
-from afd_patchkit.source.locate import Symbol, find_symbol, which_accessor
+from afd_patchkit.source.locate import Symbol, find_symbol, parse_reference, which_accessor
 from afd_patchkit.source.signature import compare, signature
 from afd_patchkit.source.text import SourceFile, Span, Text
 from afd_patchkit.upstream.base import Upstream
@@ -120,18 +121,19 @@ def spans_of(changes: Sequence[NameChange]) -> tuple[Span, ...]:
     return tuple(span for change in changes for span in change.spans)
 
 
-def symbol_of(entry: Entry, file: SourceFile, qualname: str) -> Symbol:
+def symbol_of(entry: Entry, upstream: Upstream) -> Symbol:
     """The definition that an entry is about, of a property with the accessor that it names.
-
-    Args:
-        entry: the entry.
-        file: the upstream file.
-        qualname: its name there.
 
     Raises:
         DeltaError: there is none (PK205), several (PK206), or a delegate does not say which accessor it stands before (PK226).
+        UpstreamError: its module cannot be read.
     """
-    symbol = find_symbol(file, qualname, branch=entry.branch)
+    assert entry.symbol is not None
+    module, qualname = parse_reference(entry.symbol.text, entry.symbol.position)
+    if entry.alias is not None:
+        symbol = _imported(entry.alias, upstream)
+    else:
+        symbol = find_symbol(upstream.read(module), qualname, branch=entry.branch)
     known = symbol.accessors
     if entry.accessor is not None and entry.accessor not in (known or ("getter",)):
         raise DeltaError(which_accessor(symbol, f"has no {entry.accessor}").at(manifest=entry.where))
@@ -141,6 +143,28 @@ def symbol_of(entry: Entry, file: SourceFile, qualname: str) -> Symbol:
         chosen = known[entry.accessor]
         return replace(symbol, nodes=(chosen,), beside=tuple(n for n in symbol.nodes if n is not chosen))
     return replace(symbol, accessor=entry.accessor) if known and entry.accessor is not None else symbol
+
+
+def _imported(alias: Code, upstream: Upstream) -> Symbol:
+    """The definition of a name that a module imports."""
+    module, qualname = parse_reference(alias.text, alias.position)
+    file = upstream.read(module)
+    name, _, rest = qualname.partition(".")
+    found = find_definition(upstream, module, name)
+    if found is not None and found.file is not None and found.name and found.module != module:
+        return find_symbol(found.file, f"{found.name}.{rest}" if rest else found.name)
+    defines = found is not None and found.module == module
+    raise DeltaError(
+        finding(
+            "PK205",
+            f"{module} defines {name}, it does not import it"
+            if defines
+            else f"{module} imports no {name} of its own project",
+            manifest=alias.position,
+            upstream=Position(file.path),
+            help="Name it in `symbol`." if defines else "Correct `alias`, or name the definition in `symbol`.",
+        )
+    )
 
 
 def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstream, setting: Setting) -> GeneratedEntry:

@@ -296,8 +296,7 @@ class ModuleMaker:
         assert pin is not None
         assert entry.symbol is not None
         source, target = self.workspace.upstream(pin), self.workspace.target_of(pin)
-        module, qualname = parse_reference(entry.symbol.text, entry.symbol.position)
-        symbol = symbol_of(entry, source.read(module), qualname)
+        symbol = symbol_of(entry, source)
         setting = Setting(
             entry=ref,
             module=self.dotted,

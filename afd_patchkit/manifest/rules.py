@@ -35,8 +35,12 @@ class Rule:
 
 
 _PLACED = Alternative(at_most=("before", "after"))
-_SYMBOLS = {"symbol": "symbols"}
-_SEVERAL = (("symbol", "symbols"), ("symbols", "name"), ("symbols", "branch"))
+_SYMBOLS = {"symbol": ("symbols", "alias")}
+_SEVERAL = (
+    *combinations(("symbol", "symbols", "alias"), 2),
+    *(("symbols", key) for key in ("name", "branch")),
+    ("alias", "branch"),
+)
 
 RULES: Mapping[type[model.Model], Rule] = {
     model.Delta: Rule(
@@ -92,21 +96,21 @@ RULES: Mapping[type[model.Model], Rule] = {
         {
             "copy": Alternative(
                 needs=("symbol",),
-                may=("symbols", "branch", "accessor", "elsewhere", "late", "deltas"),
+                may=("symbols", "alias", "branch", "accessor", "elsewhere", "late", "deltas"),
                 clashes=_SEVERAL,
                 instead=_SYMBOLS,
                 help="Name the upstream symbol that is copied.",
             ),
             "backport": Alternative(
                 needs=("symbol",),
-                may=("symbols", "branch", "accessor", "elsewhere", "late", "deltas"),
+                may=("symbols", "alias", "branch", "accessor", "elsewhere", "late", "deltas"),
                 clashes=_SEVERAL,
                 instead=_SYMBOLS,
                 help="Name the donor's symbol that is copied.",
             ),
             "delegate": Alternative(
                 needs=("symbol", "body", "via"),
-                may=("symbols", "branch", "accessor", "late", "deltas"),
+                may=("symbols", "alias", "branch", "accessor", "late", "deltas"),
                 clashes=_SEVERAL,
                 instead=_SYMBOLS,
                 help="A delegate has upstream's signature (`symbol`), a `body` of its own, and says with `via: super` or "
@@ -180,7 +184,7 @@ def _companions(
 ) -> Iterator[Breach]:
     at = "" if rule.selector else name
     for key in alternative.needs:
-        if key not in keys and alternative.instead.get(key) not in keys:
+        if key not in keys and not any(other in keys for other in alternative.instead.get(key, ())):
             yield Breach(f"{who} needs `{key}`", at, alternative.help)
     if alternative.one_of:
         given = [key for key in keys if key in alternative.one_of]

@@ -134,7 +134,7 @@ def _constraint(rule: Rule, operation: str | None, alternative: Alternative, eve
         result["properties"] = properties
     conditions: list[Schema] = []
     conditions += [
-        {"anyOf": [{"required": [key]}, {"required": [other]}]} for key, other in alternative.instead.items()
+        {"anyOf": [{"required": [name]} for name in (key, *others)]} for key, others in alternative.instead.items()
     ]
     if alternative.one_of:
         conditions.append({"oneOf": [{"required": [key]} for key in alternative.one_of]})

@@ -53,6 +53,9 @@ class Entry(Model):
     """What a manifest says of one symbol."""
 
     symbol: SymbolCode | None = Field(default=None, description="upstream's package.module:Qual.name")
+    alias: SymbolCode | None = Field(
+        default=None, description="instead of `symbol`: a name that its module imports; its definition is meant"
+    )
     symbols: tuple[SymbolCode, ...] = Field(
         default=(), description="instead of `symbol`: several that the entry is the same for; each gets one of its own"
     )
@@ -105,11 +108,12 @@ class Entry(Model):
     )
 
     def each(self) -> Iterator[Entry]:
-        """One entry for each of its `symbols`; itself without them."""
-        if not self.symbols:
-            yield self
+        """One entry for each of its `symbols`; itself, with the symbol that its alias names, without them."""
         for symbol in self.symbols:
             yield self.model_copy(update={"symbol": symbol, "symbols": ()})
+        if not self.symbols:
+            named = self.symbol is None and self.alias is not None
+            yield self.model_copy(update={"symbol": self.alias}) if named else self
 
     @property
     def generated_name(self) -> str | None:

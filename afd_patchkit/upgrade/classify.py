@@ -101,6 +101,7 @@ def classify(subject: Subject) -> EntryResult:
     reasons += _unset(subject, change)
     reasons += _completed(subject)
     reasons += _watched(subject)
+    reasons += _other_definition(subject)
     reasons += subject.leanings
     errors, gates = _gates(subject, judged)
     reasons += [f for f in (*errors, *gates) if f not in reasons]
@@ -365,6 +366,25 @@ def _owned(subject: Subject) -> EntryResult:
         new_digest=moved,
     )
     return replace(result, must_do="read what changed there, then mend or accept")
+
+
+def _other_definition(subject: Subject) -> list[Finding]:
+    """An alias that leads to another definition than before."""
+    alias, was = subject.entry.alias, subject.record.get("symbol")
+    assert subject.symbol is not None
+    if alias is None or was in (None, subject.symbol.reference):
+        return []
+    return [
+        finding(
+            "PK550",
+            f"{alias.text} is imported from elsewhere now",
+            entry=subject.ref,
+            manifest=alias.position,
+            upstream=subject.symbol.position,
+            details=(f"was: {was}", f"now: {subject.symbol.reference}"),
+            help="Is it the same thing? Then accept it.",
+        )
+    ]
 
 
 def _watch_now(subject: Subject) -> dict[str, str]:

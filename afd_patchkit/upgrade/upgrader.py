@@ -24,7 +24,7 @@ from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.run.modules import maker_of, prefetch
 from afd_patchkit.run.pins import Opener, by_hand, overridden
 from afd_patchkit.source.deep import deep
-from afd_patchkit.source.locate import Symbol, parse_reference
+from afd_patchkit.source.locate import Symbol
 from afd_patchkit.upgrade.classify import Subject, classify, missing, moved, takes
 from afd_patchkit.upgrade.dropped import Sides, doubts
 from afd_patchkit.upgrade.leanings import Leanings, changed_contracts, leanings, new_problems, new_remarks
@@ -326,9 +326,8 @@ class Upgrader:
         if not record:
             return _unknown(subject, before)
         assert own is not None
-        module, qualname = parse_reference(entry.symbol.text, entry.symbol.position)
         try:
-            symbol = symbol_of(entry, here.workspace.upstream(own).read(module), qualname)
+            symbol = symbol_of(entry, here.workspace.upstream(own))
         except PatchkitError as error:
             if error.findings[0].group == "gone":
                 return self._gone(subject, manifest, error, here, release)
@@ -353,7 +352,7 @@ class Upgrader:
             e.symbol.text
             for m in self.loaded.manifests
             for e, _ in m.all_entries()
-            if e.symbol is not None and e.kind in ("copy", "delegate") and (e.pin or m.pin) == name
+            if e.symbol is not None and e.alias is None and e.kind in ("copy", "delegate") and (e.pin or m.pin) == name
         )
         held = [
             (module, symbol)
@@ -395,7 +394,7 @@ class Upgrader:
         self, subject: Subject, manifest: Manifest, error: PatchkitError, here: Side, release: Release
     ) -> EntryResult:
         found = search(subject.record, subject.base, release)
-        if found.same is None:
+        if found.same is None or subject.entry.alias is not None:  # the module holds the name no more, wherever that is
             return missing(subject, error, found.successors)
         there = self._at(subject.entry, manifest, found.same, subject.ref, here)
         if there is None:
