@@ -34,7 +34,11 @@ def test_the_definition_is_taken(tmp_path: Path) -> None:
 
 def test_a_member_of_what_is_imported(tmp_path: Path) -> None:
     world = World(tmp_path)
-    project(world, "acme.worker:Box.open", "    kind: delegate\n    via: original\n    body: |\n      return __original__(...)\n")
+    project(
+        world,
+        "acme.worker:Box.open",
+        "    kind: delegate\n    via: original\n    body: |\n      return __original__(...)\n",
+    )
     assert world.regen(full=True).findings == ()
 
 
