@@ -6,13 +6,13 @@ import ast
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Literal
 from weakref import WeakKeyDictionary
 
 from afd_patchkit.digests import short
 from afd_patchkit.findings.finding import Finding, Severity, finding
+from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.names.analysis import Analysis, mangle
 from afd_patchkit.names.backport import Dependency, Donor
 from afd_patchkit.names.bindings import Binding, Site, module_bindings
@@ -328,7 +328,7 @@ class Meanings:
             return Meaning("builtin")
         symbol = self.context.symbol
         names = {*module_bindings(symbol.file), *self.bound, *self.context.provided} - {name}
-        near = get_close_matches(name, sorted(names), n=3) or get_close_matches(name, sorted(BUILTINS), n=1, cutoff=0.8)
+        near = nearest(name, names) or nearest(name, BUILTINS, likeness=0.8)[:1]
         report = finding(
             "PK301",
             f"nothing binds `{name}`: neither {symbol.file.module}, nor the manifest, nor Python's builtins",

@@ -26,6 +26,7 @@ from afd_patchkit.references.things import (
 )
 from afd_patchkit.source.decorators import changing
 from afd_patchkit.source.locate import dotted
+from afd_patchkit.source.syntax import binding
 
 _WRAPPERS = frozenset(["Optional", "Annotated", "ClassVar", "Final", "InitVar", "Required", "NotRequired", "ReadOnly"])
 _NARROWING = frozenset(["isinstance", "issubclass", "callable"])
@@ -401,15 +402,10 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, _Bound]]:
     elif isinstance(node, ast.ImportFrom):
         for alias in node.names:
             yield alias.asname or alias.name, (node.module if not node.level else None, alias.name)
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name, None
-    elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
-        if node.name is not None:
-            yield node.name, None
-    elif isinstance(node, ast.MatchMapping) and node.rest:
-        yield node.rest, None
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         yield node.target.id, None
+    elif not isinstance(node, (ast.Name, ast.arg, ast.alias)) and (bound := binding(node)) is not None:
+        yield bound[0], None
     for deleted in node.targets if isinstance(node, ast.Delete) else ():
         if isinstance(deleted, ast.Name):
             yield deleted.id, None

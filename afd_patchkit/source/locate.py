@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 
 from afd_patchkit.findings.errors import DeltaError, ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
+from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.source.syntax import TRY, Block, blocks
 from afd_patchkit.source.text import SourceFile, Span
 
@@ -297,7 +297,7 @@ def _choose(
 
 def _missing(file: SourceFile, qualname: str) -> Finding:
     names = sorted({".".join([*(c.name for c in d.classes), d.name]) for d in definitions(file)})
-    near = get_close_matches(qualname, names, n=3, cutoff=0.6)
+    near = list(nearest(qualname, names))
     last = qualname.rpartition(".")[2]
     near += [n for n in names if n.rpartition(".")[2] == last and n not in near][:3]
     return finding(
