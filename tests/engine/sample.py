@@ -63,6 +63,10 @@ def total(values):
 TOOLS = """
 def helper(out, limit):
     return (out, limit)
+
+
+def spare(out, limit=0):
+    return out, limit
 """
 
 LOG = """

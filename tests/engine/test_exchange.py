@@ -123,7 +123,7 @@ def test_two_runs_at_once_both_succeed(sample: Sample) -> None:
         summary: More.
         pin: acme
         entries:
-          - {symbol: acme.tools:helper, reason: r}
+          - {symbol: acme.tools:spare, reason: r}
     """)  # fmt: skip
     code = (
         "import sys\nfrom pathlib import Path\nfrom tests.engine.sample import Sample\n"

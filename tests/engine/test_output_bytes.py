@@ -37,7 +37,7 @@ def test_bytes_do_not_depend_on_the_surroundings(sample: Sample, settings: dict[
             summary: "Zahl {number} \u00e4\u00f6\u00fc"
             pin: acme
             entries:
-              - symbol: acme.tools:helper
+              - symbol: acme.tools:spare
                 share: true
                 reason: r
         """, f"m{number}")  # fmt: skip

@@ -26,7 +26,7 @@ module: acme_set/second.py
 summary: More.
 pin: acme
 entries:
-  - {symbol: acme.tools:helper, reason: r}
+  - {symbol: acme.tools:spare, reason: r}
 """
 
 

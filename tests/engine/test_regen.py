@@ -87,7 +87,7 @@ def test_lock_records_identity_and_no_upstream_text(sample: Sample) -> None:
     lock = json.loads(sample.lock.read_text())
     assert lock["pins"]["acme"]["version"] == "1.0"
     # the symbol's file, and what our own code refers to through it
-    assert set(lock["pins"]["acme"]["files"]) == {"acme/engine.py", "acme/log.py"}
+    assert set(lock["pins"]["acme"]["files"]) == {f"acme/{name}.py" for name in ("__init__", "engine", "log", "tools")}
     entry = lock["modules"]["acme_set/runner.py"]["entries"]["Runner.step"]
     assert entry["symbol"] == "acme.engine:Engine.step"
     assert entry["parameters"] == ["self", "batch"]
@@ -103,7 +103,7 @@ def test_only_named_modules_are_regenerated(sample: Sample) -> None:
         summary: Another.
         pin: acme
         entries:
-          - {symbol: acme.tools:helper, reason: r}
+          - {symbol: acme.tools:spare, reason: r}
     """, "other")  # fmt: skip
     sample.regen()
     sample.edit("manifests/acme_set/runner.yaml", "acme runs one batch per step.", "changed")
@@ -147,7 +147,7 @@ def test_delegate_forwards_by_name(sample: Sample) -> None:
                   via: super
                   body: |
                     return ("traced", __original__(...))
-          - symbol: acme.tools:helper
+          - symbol: acme.tools:spare
             kind: delegate
             reason: trace.
             via: original
@@ -159,7 +159,7 @@ def test_delegate_forwards_by_name(sample: Sample) -> None:
     assert [m.status for m in report.modules] == ["written", "written"]
     module = sample.load("delegates")
     assert module.Traced(None).dispatch([1], rank=4) == ("traced", ("dispatch", [1], 4))
-    assert module.helper(1, 2) == ("traced", (1, 2))
+    assert module.spare(1, 2) == ("traced", (1, 2))
     text = sample.generated("delegates").read_text()
     assert "super(Traced, self).dispatch(batch=batch, rank=rank)" in text
     assert "# Expansion exception: own body around the super implementation; trace." in text
@@ -449,7 +449,7 @@ def test_only_touched_modules_are_generated_again(sample: Sample, monkeypatch) -
             summary: {name}.
             pin: acme
             entries:
-              - {{symbol: acme.tools:helper, reason: r, share: true}}
+              - {{symbol: acme.tools:spare, reason: r, share: true}}
         """, name)  # fmt: skip
     sample.regen()
     made: list[str] = []
@@ -469,7 +469,7 @@ def test_only_touched_modules_are_generated_again(sample: Sample, monkeypatch) -
     incremental = sample.state()
     assert sample.regen(full=True).written == ()
     assert sample.state() == incremental
-    sample.edit(sample.generated("two"), "return (out, limit)", "return (limit, out)")
+    sample.edit(sample.generated("two"), "return out, limit", "return limit, out")
     made.clear()
     assert sample.regen().exit_code == 0
     assert made == ["acme_set/two.py"]
