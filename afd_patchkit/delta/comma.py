@@ -133,7 +133,10 @@ def call_list(file: SourceFile, call: ast.Call) -> tuple[CommaList, list[ast.exp
     items, close = _split_items(found[at + 1 :])
     nodes: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
     nodes.sort(key=file.node_span)
-    return CommaList(file, found[at].span.end, close, _spans(items)), nodes
+    spans = _spans(items)
+    if len(nodes) == 1 and isinstance(nodes[0], ast.GeneratorExp):  # the commas of `for a, b in` are its own
+        spans = (Span(spans[0].start, spans[-1].end),)
+    return CommaList(file, found[at].span.end, close, spans), nodes
 
 
 def display_list(file: SourceFile, node: ast.Tuple | ast.List | ast.Set) -> tuple[CommaList, bool]:
