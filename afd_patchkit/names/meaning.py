@@ -16,6 +16,7 @@ from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.names.analysis import Analysis, mangle
 from afd_patchkit.names.backport import Dependency, Donor
 from afd_patchkit.names.bindings import Binding, Site, module_bindings
+from afd_patchkit.names.elsewhere import set_elsewhere
 from afd_patchkit.names.follow import find_definition
 from afd_patchkit.names.model import ImportNeed, NameContext, Reason
 from afd_patchkit.names.stars import lookup
@@ -231,7 +232,8 @@ class Meanings:
         if types_only and name in BUILTINS:
             # at run time the builtin is what upstream gets
             return Meaning("builtin")
-        if attribute or binding.mutable or not (binding.always or types_only):
+        mutable = binding.mutable or (not types_only and name in set_elsewhere(upstream).get(module, ()))
+        if attribute or mutable or not (binding.always or types_only):
             return replace(self.attribute(name), types_only=types_only)
         if late and not types_only:
             return self.attribute(name, "late binding")

@@ -9,6 +9,7 @@ from typing import Any
 from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.findings.finding import Severity
 from afd_patchkit.model import Pin, Pins
+from afd_patchkit.names import elsewhere
 from afd_patchkit.run import lock as locks
 from afd_patchkit.run.lock import Lock
 from afd_patchkit.run.pins import Opener
@@ -93,6 +94,9 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], o
     if upstream is not None:
         artifact = upstream.artifact
         out["artifact"] = {"source": artifact.source, "file": artifact.file, "sha256": artifact.sha256}
+    names = elsewhere.told(upstream) if upstream is not None else None
+    if names is not None or (known is not None and "set" in known):
+        out["set"] = names if names is not None else known["set"]  # type: ignore[index]
     if (
         known is not None
         and known["artifact"]["source"] != "none"

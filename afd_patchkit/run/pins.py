@@ -11,6 +11,7 @@ from afd_patchkit.findings.finding import finding
 from afd_patchkit.findings.report import PinReport
 from afd_patchkit.manifest.load import parse_pins
 from afd_patchkit.model import Git, Pin, Pins
+from afd_patchkit.names import elsewhere
 from afd_patchkit.project import Project
 from afd_patchkit.run.lock import Lock
 from afd_patchkit.upstream.base import Artifact
@@ -136,8 +137,22 @@ class Opener:
             upstream = open_upstream(name, pin, self.options, locked=files, locked_artifact=artifact)
             if name in self.options.sources:
                 upstream.compare()
+            self._remember(name, upstream)
             self.opened[name] = upstream
         return upstream
+
+    def _remember(self, name: str, upstream: SourceUpstream) -> None:
+        """What is known of the same artifact by the lock or the cache need not be searched for again."""
+        identity, store = upstream.artifact.identity, self.options.store
+        if identity is None:
+            return
+        known = self.known(name)
+        if known is not None and "set" in known and known["artifact"]["sha256"] == upstream.artifact.sha256:
+            elsewhere.tell(upstream, known["set"])
+        elif (kept := store.document("elsewhere", elsewhere.FORMAT, identity)) is not None:
+            elsewhere.tell(upstream, kept)
+        else:
+            elsewhere.save(upstream, lambda found: store.put_document(found, "elsewhere", elsewhere.FORMAT, identity))
 
     def compare(self, source: str) -> None:
         """Open what the user names as a source, if it is one of the pins of this run: `NAME`, or `NAME@VERSION`.

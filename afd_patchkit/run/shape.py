@@ -72,6 +72,7 @@ _PIN = {
     "artifact": {"source": str, "file": str, "sha256": (str, _NONE)},
     "commit?": str,
     "git?": str,
+    "set?": {"*": _TEXTS},
 }
 _LOCK = {
     "schema": int,
@@ -107,7 +108,7 @@ def wrong_entries(lock: Mapping[str, Any]) -> str | None:
         for entry, record in module["entries"].items():
             place = f"modules.{name}.entries.{entry}"
             found = _wrong(record, _ENTRY, place)
-            if found is None and "symbol" in record:
+            if found is None and record["kind"] != "owned":
                 found = _wrong(record, _SYMBOL, place)
             if found is not None:
                 return found
