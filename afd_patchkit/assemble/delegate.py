@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from afd_patchkit.assemble.entry import Own, Setting
 from afd_patchkit.assemble.originals import (
     Original,
+    Role,
     attributes,
     by_position,
     captured,
@@ -43,11 +44,16 @@ from afd_patchkit.source.forward import (
     written_out,
 )
 from afd_patchkit.source.locate import ACCESSORS, FunctionNode, Symbol, dotted
+from afd_patchkit.source.syntax import FUNCTION
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import significant, tokens
 from afd_patchkit.upstream.base import Upstream
 
 ORIGINAL = "__original__"
+
+
+_MAKES = (ast.Call, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Lambda)
+"""Expressions that give another object each time."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,9 @@ def delegate_text(entry: Entry, symbol: Symbol, group: str | None, setting: Sett
     after = _carried(mangled(entry.name or symbol.name, _private(symbol) if group else None), kept, carried)
     owner = ".".join([home.bound, *class_path(symbol)])
     name = mangled(symbol.name, _private(symbol))
+    after += _same_defaults(
+        entry, symbol, reached.role, mangled(entry.name or symbol.name, _private(symbol) if group else None), kept
+    )
     if group is None:
         after += named(symbol, entry.name or symbol.name, target)[0]
     if not (accessor or after or re.search(rf"\b{kept}\b", body)):
@@ -141,6 +150,20 @@ def delegate_text(entry: Entry, symbol: Symbol, group: str | None, setting: Sett
         frozenset({kept, CAPTURE, home.bound, "functools", "inspect"}),
         findings,
     )
+
+
+def _same_defaults(entry: Entry, symbol: Symbol, role: Role, name: str, kept: str) -> str:
+    """A statement that gives a delegate the original's own default values, where writing them again makes others; else empty."""
+    node = symbol.node
+    assert isinstance(node, FUNCTION)
+    given = [d for d in (*node.args.defaults, *node.args.kw_defaults) if d is not None]
+    fresh = any(isinstance(n, _MAKES) for d in given for n in ast.walk(d))
+    changed = any(delta.parameter is not None for delta in entry.deltas)
+    decorated = [d for d in node.decorator_list if not stays(symbol, d, yields=False)]
+    if not fresh or changed or decorated or role not in ("function", "method", "class", "static"):
+        return ""
+    own, theirs = (name, kept) if role in ("function", "method") else (f"{name}.__func__", f"{kept}.__func__")
+    return "".join(f"{own}.{part} = {theirs}.{part}\n" for part in ("__defaults__", "__kwdefaults__"))
 
 
 def _carried(name: str, kept: str, names: Sequence[str]) -> str:

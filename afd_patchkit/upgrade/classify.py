@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from afd_patchkit.assemble.entry import GeneratedEntry
 from afd_patchkit.assemble.module import Attempt
-from afd_patchkit.assemble.record import entry_record, symbol_record
+from afd_patchkit.assemble.record import entry_record, symbol_record, watch_digest
 from afd_patchkit.delta.apply import Reader
 from afd_patchkit.digests import short
 from afd_patchkit.findings.errors import PatchkitError
@@ -390,7 +390,7 @@ def _other_definition(subject: Subject) -> list[Finding]:
 def _watch_now(subject: Subject) -> dict[str, str]:
     """Digests of what the entry mirrors, as it is now."""
     assert subject.new.generated is not None
-    return {s.reference: short(s.data, 16) for s in subject.new.generated.watched}
+    return {s.reference: watch_digest(s) for s in subject.new.generated.watched}
 
 
 def _watch_digest(after: Mapping[str, str]) -> str:

@@ -235,3 +235,19 @@ def test_a_new_one_is_a_review(tmp_path: Path, change: str, status: str, old: st
     world.regen()
     (entry,) = world.upgrade(old=old).entries
     assert (entry.status, reasons(entry)) == (status, {"PK554"} if status == "review" else set())
+
+
+@pytest.mark.parametrize(("more", "status"), [("f.more = 2\n", "review"), ("def g():\n    pass\n", "unchanged")])
+def test_what_completes_a_watched_definition_is_watched(tmp_path: Path, more: str, status: str) -> None:
+    world = World(tmp_path)
+    world.release("1.0", {"engine": OLD})
+    world.release("2.0", {"engine": OLD + more})
+    world.write("manifests/set/parts/own.py", "OURS = 1\n")
+    world.write(
+        "manifests/set/runner.yaml",
+        "schema: 1\nmodule: set/runner.py\nsummary: Ours.\npin: acme\nentries:\n"
+        "  - {kind: owned, part: parts/own.py, reason: a test, watch: ['acme.engine:f']}\n",
+    )
+    world.regen()
+    (entry,) = world.upgrade().entries
+    assert entry.status == status

@@ -72,8 +72,22 @@ def counted(n):
 counted.calls = 0
 
 
+def remembered(n, seen=[], *, mark=object()):
+    seen.append(n)
+    return seen, mark
+
+
 class K:
     made = 0
+
+    def kept(self, n, seen=[]):
+        seen.append(n)
+        return seen
+
+    @staticmethod
+    def shared(n, seen=[]):
+        seen.append(n)
+        return seen
 
     def __new__(cls, *args, **more):
         cls.made += 1
@@ -316,6 +330,14 @@ def test_cached_functions_keep_what_their_callers_use(sample: Sample) -> None:
     assert ops().slow(1) is not first
 
 
+def test_defaults_are_the_originals_own(sample: Sample) -> None:
+    module = made(sample, "remembered", "return __original__(...)")
+    theirs = ops().remembered(1)
+    install(module, "remembered")
+    assert ops().remembered(2) == theirs
+    assert theirs[0] == [1, 2]
+
+
 def test_attributes_of_a_function_come_along(sample: Sample) -> None:
     module = made(sample, "counted", "return __original__(...)")
     install(module, "counted")
@@ -397,6 +419,15 @@ def test_class_methods(sample: Sample, via: str, body: str) -> None:
         pass
 
     assert (type(Sub.make(1)), Sub.make(1)._size) == (Sub, 11)
+
+
+@pytest.mark.parametrize("symbol", ["K.kept", "K.shared"])
+def test_defaults_of_methods_are_the_originals_own(sample: Sample, via: str, symbol: str) -> None:
+    cls = member(sample, symbol, "return __original__(...)", via)
+    name = symbol.partition(".")[2]
+    assert getattr(cls(), name)(1) is getattr(cls(), name)(2)
+    if via == "super":
+        assert getattr(ops().K(), name)(3) == [1, 2, 3]
 
 
 def test_static_methods(sample: Sample, via: str) -> None:

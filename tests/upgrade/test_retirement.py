@@ -49,12 +49,13 @@ WORK = {
     "0.29.0": {
         "review": {
             "ascend_runner.py::parts/ascend_runner.py", "attention.py::parts/attention.py", "descriptor.py::parts/descriptor.py",
-            "dispatch.py::dispatch_cg_and_sync_dp", "dispatch.py::sync_cudagraph_and_dp_padding", "graph_manager.py::UBatchGraphs.capture",
+            "dispatch.py::dispatch_cg_and_sync_dp", "dispatch.py::sync_cudagraph_and_dp_padding",
             "graph_manager.py::parts/graph_manager.py",
             "runner.py::UBatchExecution.execute_model", "scopes.py::parts/scopes.py",
             "validation.py::parts/validation.py",
         },
-        "conflict": {"graph_manager.py::UBatchGraphs.capture_twin_graphs"},
+        # upstream's capture takes a pcp_manager, which is handed on and which the twins of 0.26 cannot take
+        "conflict": {"graph_manager.py::UBatchGraphs.capture", "graph_manager.py::UBatchGraphs.capture_twin_graphs"},
         "clean": {
             "attention.py::create_metadata_builders", "graph_manager.py::UBatchModelCudaGraphManager.__init__",
             "ubatch_runner.py::UBatchLifecycle.execute_model", "ubatch_runner.py::UBatchLifecycle.initialize_kv_cache",
