@@ -206,12 +206,19 @@ def _arguments(
 
 def _subset(wanted: list[ast.keyword], keywords: list[ast.keyword]) -> bool:
     """Whether each wanted keyword has one of its own among `keywords`."""
-    if not wanted:
-        return True
-    return any(
-        equal(wanted[0], keyword) and _subset(wanted[1:], keywords[:i] + keywords[i + 1 :])
-        for i, keyword in enumerate(keywords)
-    )
+    fitting = [[i for i, keyword in enumerate(keywords) if equal(one, keyword)] for one in wanted]
+    taken: dict[int, int] = {}
+
+    def finds(number: int, tried: set[int]) -> bool:
+        for i in fitting[number]:
+            if i not in tried:
+                tried.add(i)
+                if i not in taken or finds(taken[i], tried):
+                    taken[i] = number
+                    return True
+        return False
+
+    return all(finds(number, set()) for number in range(len(wanted)))
 
 
 def _many(node: ast.expr | None) -> bool:

@@ -29,7 +29,7 @@ from afd_patchkit.model import ClauseOf, Code, Range, Within
 from afd_patchkit.patterns.clauses import Clause, clauses, find_clause
 from afd_patchkit.patterns.compile import Pattern, compile_pattern
 from afd_patchkit.patterns.match import equal as _equal
-from afd_patchkit.patterns.match import statements
+from afd_patchkit.patterns.match import is_statement_hole, statements
 from afd_patchkit.patterns.near import candidates, describe, near_misses
 from afd_patchkit.patterns.search import Match, Window, find_all, inside, statement_span
 from afd_patchkit.source.locate import Symbol
@@ -267,7 +267,10 @@ class _Search:
         siblings = match.siblings
         if statements(wanted, siblings, match.end, whole=False) is not None:
             return True
-        return any(statements(wanted, siblings[: match.index], i) is not None for i in range(match.index))
+        before = siblings[: match.index]
+        holes = any(map(is_statement_hole, wanted))
+        starts = range(match.index) if holes else range(match.index - len(wanted), match.index - len(wanted) + 1)
+        return any(statements(wanted, before, i) is not None for i in starts if i >= 0)
 
     def counted(self, left: list[Match], pattern: Pattern, unfiltered: Sequence[Match]) -> list[Match]:
         """`left` if there are as many as there must be."""

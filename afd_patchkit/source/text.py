@@ -148,14 +148,16 @@ class SourceFile(Text):
         try:
             return parse_quietly(self.text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            deep = isinstance(error, (RecursionError, MemoryError))
+            why = "it is nested too deeply for this Python" if deep else getattr(error, "msg", None) or error
             line = getattr(error, "lineno", 0) or 0
             column = getattr(error, "offset", 0) or 0
             raise UpstreamError(
                 finding(
                     "PK404",
-                    f"{self.path} of pin {self.pin} does not parse: {getattr(error, 'msg', None) or error}",
+                    f"{self.path} of pin {self.pin} does not parse: {why}",
                     upstream=Position(self.path, line, column),
-                    details=(_second_opinion(self.text),),
+                    details=() if deep else (_second_opinion(self.text),),
                     help="Run afd-patchkit on a Python whose grammar covers this file.",
                 )
             ) from error
@@ -172,19 +174,40 @@ def parse_quietly(text: str | bytes) -> ast.Module:
         return ast.parse(text)
 
 
-def _second_opinion(text: str) -> str:
-    """Whether libcst, whose grammar does not depend on the interpreter, can parse `text`."""
-    import libcst
-    from libcst import ParserSyntaxError
+_ASK = """
+import sys, libcst
+try:
+    libcst.parse_module(sys.stdin.buffer.read().decode("utf-8"))
+except libcst.ParserSyntaxError as error:
+    print(f"cannot parse it either: {error.message} at line {error.raw_line}")
+except Exception as error:
+    print(f"fails on it: {type(error).__name__}")
+else:
+    print("can parse it: its syntax is newer than this Python")
+"""
+_PATIENCE = 20.0
 
-    version = getattr(libcst, "__version__", "?")
+
+def _second_opinion(text: str) -> str:
+    """Whether libcst, whose grammar does not depend on the interpreter, can parse `text`.
+
+    It is asked in a process of its own: text that is nested deeply enough ends the process that parses it.
+    """
+    import subprocess
+    import sys
+    from importlib.metadata import version
+
+    command = [sys.executable, "-I", "-c", _ASK]
     try:
-        libcst.parse_module(text)
-    except ParserSyntaxError as error:
-        return f"libcst {version} cannot parse it either: {error.message} at line {error.raw_line}"
-    except Exception as error:  # a second opinion must not hide the first
-        return f"libcst {version} fails on it: {type(error).__name__}"
-    return f"libcst {version} can parse it: its syntax is newer than this Python"
+        done = subprocess.run(
+            command, input=text.encode("utf-8", "replace"), capture_output=True, timeout=_PATIENCE, check=False
+        )
+        said = done.stdout.decode("utf-8", "replace").strip() or "fails on it: it is nested too deeply"
+    except subprocess.TimeoutExpired:
+        said = f"did not answer within {_PATIENCE:g} s"
+    except OSError as error:
+        said = f"could not be asked: {error.strerror}"
+    return f"libcst {version('libcst')} {said}"
 
 
 def load_source(raw: bytes, *, pin: str, path: str) -> SourceFile:

@@ -36,6 +36,8 @@ DRIFT = ("lock", "note")
 
 
 def without_drift(report: Report) -> Report:
-    """The report without what only `check` is asked for."""
+    """The report without what only `check` is asked for; where nothing could be generated, with the reason."""
+    if not report.modules:
+        return report
     kept = tuple(f for f in report.findings if f.exit_code >= EXIT_USAGE or f.family not in DRIFT)
     return replace(report, findings=kept)
