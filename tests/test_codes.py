@@ -178,6 +178,30 @@ def test_a_part_that_parses_and_does_not_compile(tmp_path):
     assert found.generated is not None
     assert found.generated.line
     assert found.details == ("return",)
+    assert found.entry == "acme_set/own.py::parts/own.py"
+
+
+def test_a_name_that_nothing_binds_is_said_of_each_entry_that_reads_it(tmp_path):
+    sample = Sample(tmp_path / "project")
+    for name in ("a", "b"):
+        sample.write(f"manifests/acme_set/parts/{name}.py", f"def {name}():\n    return lost, lost\n")
+    sample.manifest(
+        """
+        schema: 1
+        module: acme_set/own.py
+        summary: Own.
+        entries:
+          - {kind: owned, part: parts/a.py, reason: ours.}
+          - {kind: owned, part: parts/b.py, reason: ours.}
+        """,
+        "own",
+    )
+    found = [f for f in sample.regen().findings if f.code == "PK232"]
+    assert [(f.entry, f.message) for f in found] == [
+        (f"acme_set/own.py::parts/{name}.py", "nothing in acme_set/own.py binds `lost`") for name in ("a", "b")
+    ]
+    places = [(f.manifest.file, f.manifest.line) for f in found if f.manifest]
+    assert places == [(f"manifests/acme_set/parts/{name}.py", 2) for name in ("a", "b")]
 
 
 def test_a_name_that_only_an_unread_star_import_can_give(tmp_path):
