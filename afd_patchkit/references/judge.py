@@ -224,7 +224,7 @@ class Places:
             return None, self.manifest.where
         line = lines[number - 1]
         if entry.kind == "owned":
-            return None, self._in_part(line) or entry.where
+            return None, self._in_part(line, entry.part or "") or entry.where
         fence = _fence(lines[:number], self.marker)
         deltas = [d for d in nested(entry.deltas) if fence is None or d.name == fence]
         for delta in deltas:
@@ -239,8 +239,9 @@ class Places:
                 return delta.name, delta.where
         return None, entry.where
 
-    def _in_part(self, line: str) -> Position | None:
-        for path, text in self.parts.items():
+    def _in_part(self, line: str, part: str) -> Position | None:
+        own = [(path, text) for path, text in self.parts.items() if f"/{path}".endswith(f"/{part}")]
+        for path, text in own:
             for number, other in enumerate(text.split("\n"), 1):
                 if other == line:
                     return Position(path, number, len(line) - len(line.lstrip()) + 1)
