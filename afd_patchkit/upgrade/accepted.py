@@ -254,6 +254,8 @@ def _names(entry: EntryResult, delta: str = "") -> tuple[str, ...]:
 
 def command(result: UpgradeResult, entry: EntryResult, delta: str = "") -> str | None:
     """The command that accepts what is open about an entry, or about one of its deltas; None when nothing can be accepted."""
+    if entry.status == "conflict" and not any(d.proposal for d in entry.deltas):
+        return None  # it must be mended
     try:
         made(result, entry, delta, "why", "", "")
     except ManifestError:
