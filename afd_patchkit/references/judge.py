@@ -184,7 +184,6 @@ class Places:
 
     Args:
         manifest: the manifest.
-        ref_of: gives the reference (`module.py::name`) of an entry.
         parts: texts of its owned parts by the path that the user would type.
         marker: what the project's fences begin with.
     """
