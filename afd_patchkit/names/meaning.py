@@ -11,6 +11,7 @@ from typing import Literal
 from weakref import WeakKeyDictionary
 
 from afd_patchkit.digests import short
+from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.names.analysis import Analysis, mangle
@@ -479,7 +480,10 @@ def is_hidden(module: str, upstream: Upstream) -> bool:
         package, name = ".".join(parts[:count]), parts[count]
         if package not in upstream.modules():
             continue
-        binding = lookup(upstream.read(package), name, upstream).binding
+        try:
+            binding = lookup(upstream.read(package), name, upstream).binding
+        except PatchkitError:
+            continue  # nothing imports it then
         if binding is None or binding.guard == "type_checking":
             continue
         if (
