@@ -3,8 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 from pathlib import Path
+
+LONGEST = 512 * 2**20
+"""Bytes of the longest file of a project that is read; no lock, manifest or module comes near."""
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a regular file of bounded length; a pipe or a device would be waited for without end.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is absurdly long.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as stream:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        if facts.st_size > LONGEST:
+            raise OSError(errno.EFBIG, "it is absurdly long", str(path))
+        return stream.read()
 
 
 def write_atomically(path: Path, text: str) -> None:

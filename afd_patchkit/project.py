@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.fence import MARKER
+from afd_patchkit.files import read_regular
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.nearest import did_you_mean
@@ -212,7 +213,7 @@ def read_settings(file: Path, name: str) -> dict[str, Any] | None:
         ManifestError: the file is not TOML (PK022) or cannot be read (PK024).
     """
     try:
-        table: Any = tomllib.loads(file.read_bytes().decode("utf-8"))
+        table: Any = tomllib.loads(read_regular(file).decode("utf-8"))
     except OSError as error:
         raise ManifestError(finding("PK024", f"cannot read: {error.strerror}", manifest=Position(str(file)))) from error
     except UnicodeDecodeError as error:
@@ -232,7 +233,7 @@ def read_settings(file: Path, name: str) -> dict[str, Any] | None:
 
 
 def _project(file: Path, table: dict[str, Any], section: str) -> Project:
-    lines = file.read_text(encoding="utf-8").splitlines()
+    lines = read_regular(file).decode("utf-8").splitlines()
     problems: list[Finding] = []
 
     def wrong(key: str, message: str, help_: str | None = None) -> None:

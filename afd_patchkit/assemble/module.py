@@ -34,6 +34,7 @@ from afd_patchkit.assemble.probes import first_that_holds, gone
 from afd_patchkit.assemble.product import Product, product_of
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.delta.buffer import Buffer
+from afd_patchkit.files import read_regular
 from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitError
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
@@ -239,7 +240,7 @@ class ModuleMaker:
             path = self.folder / entry.part
             shown = path.relative_to(self.root).as_posix()
             try:
-                data = path.read_bytes()
+                data = read_regular(path)
                 text = data.decode("utf-8").replace("\r\n", "\n")
             except (OSError, UnicodeDecodeError) as error:
                 raise ManifestError(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from afd_patchkit.files import read_regular
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.nearest import did_you_mean
 from afd_patchkit.manifest.nested import nested, takes_of
@@ -151,7 +152,7 @@ def _part(project: Project, item: _Placed) -> tuple[tuple[str, ...], list[Findin
     if not project.holds(path):
         return (), [project.outside(path).at(entry=item.label)]
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except OSError as error:
         return wrong(f"cannot read the part {shown}: {error.strerror or error}", "Write the file, or correct `part`.")
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afd_patchkit.digests import short
+from afd_patchkit.files import read_regular
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.project import Project
@@ -62,7 +63,7 @@ def stale(project: Project, inputs: Mapping[str, str]) -> list[Finding]:
     """
     path = path_of(project)
     try:
-        text = path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
+        text = read_regular(path).decode("utf-8", "replace").replace("\r\n", "\n")
     except FileNotFoundError:
         return []
     except OSError as error:

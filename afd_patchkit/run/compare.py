@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.digests import sha256, short
+from afd_patchkit.files import read_regular
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import ModuleCounts, ModuleReport
 from afd_patchkit.header import INIT
@@ -51,7 +52,7 @@ def _check(project: Project, path: Path, expected: str, what: str, outline: Path
         yield foreign(project, link)
         return
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except (FileNotFoundError, NotADirectoryError):
         yield _missing(project, path)
         return
@@ -78,7 +79,7 @@ def _where(data: bytes, outline: Path | None) -> tuple[int, str]:
     if outline is None:
         return 0, ""
     try:
-        rows = outline.read_bytes().decode("utf-8", "replace").split("\n")
+        rows = read_regular(outline).decode("utf-8", "replace").split("\n")
     except OSError:
         return 0, ""
     lines = data.decode("utf-8", "replace").split("\n")

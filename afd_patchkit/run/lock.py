@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from afd_patchkit.digests import sha256, short
+from afd_patchkit.files import read_regular
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Position, finding
 from afd_patchkit.run.shape import wrong_entries, wrong_lock
@@ -49,7 +50,7 @@ def load(path: Path, shown: str) -> Lock | None:
         PatchkitError: it cannot be read, is not a lock, or was edited by hand (PK105).
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -125,7 +126,7 @@ def input_digests(root: Path, paths: list[Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in paths:
         try:
-            data = path.read_bytes()
+            data = read_regular(path)
         except OSError:
             continue
         found[path.relative_to(root).as_posix()] = sha256(data.replace(b"\r\n", b"\n"))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.digests import sha256
+from afd_patchkit.files import read_regular
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.header import is_generated
 from afd_patchkit.project import Project
@@ -75,7 +76,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _is_cache(path: Path) -> bool:
     """Whether a file is what Python itself leaves in `__pycache__`, compared with its source before it is used."""
-    if path.suffix != ".pyc" or path.parent.name != "__pycache__":
+    if path.suffix != ".pyc" or path.parent.name != "__pycache__" or not path.is_file():
         return False
     try:
         with path.open("rb") as stream:
@@ -88,7 +89,7 @@ def _is_cache(path: Path) -> bool:
 def is_ours(path: Path, locked: str | None) -> bool:
     """Whether the file at `path` may be replaced or removed: `locked` is its digest in the lock, if it is there."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError:
         return False
     return sha256(data) == locked or is_generated(data)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from afd_patchkit.assemble.result import ModuleResult
+from afd_patchkit.files import read_regular
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.header import INIT
 from afd_patchkit.project import Project
@@ -65,7 +66,7 @@ def _below(project: Project, path: Path) -> str:
 
 def _same(path: Path, data: bytes) -> bool:
     try:
-        return path.read_bytes() == data
+        return read_regular(path) == data
     except OSError:
         return False
 

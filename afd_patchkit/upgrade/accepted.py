@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from afd_patchkit.files import read_regular
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.nearest import nearest
@@ -82,7 +83,7 @@ def load(project: Project) -> tuple[Acceptance, ...]:
     """
     path = path_of(project)
     try:
-        return _File.model_validate_json(path.read_bytes()).accepted
+        return _File.model_validate_json(read_regular(path)).accepted
     except FileNotFoundError:
         return ()
     except OSError as error:

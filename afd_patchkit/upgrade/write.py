@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.digests import sha256
-from afd_patchkit.files import replace_file
+from afd_patchkit.files import read_regular, replace_file
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position, Severity, finding
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
@@ -193,7 +193,7 @@ def _rows(project: Project, path: Path) -> list[tuple[str, str | None, bytes]]:
     try:
         if link is not None:
             raise ValueError(f"{project.shown(link)} is a symbolic link")
-        found = _Journal.model_validate_json(path.read_bytes())
+        found = _Journal.model_validate_json(read_regular(path))
         rows = [(row.path, row.old, row.text.encode()) for row in found.files]
     except (ValueError, OSError) as error:
         problems = error.errors(include_url=False) if isinstance(error, ValidationError) else []

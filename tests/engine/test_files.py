@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from afd_patchkit import files
 from afd_patchkit.files import replace_file
 from afd_patchkit.git import GitError, complaint, run_git
+from tests.engine.sample import Sample
 
 
 def test_a_reader_of_the_old_file_keeps_it_and_permissions_stay(tmp_path: Path) -> None:
@@ -40,6 +42,40 @@ def test_what_cannot_be_written_leaves_nothing_and_names_the_file(
         replace_file(tmp_path / "file", b"x")
     assert caught.value.filename == str(tmp_path / "file")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("manifests/acme_set/parts/own.py", "PK012"),
+        ("manifests/pins.yaml", "PK024"),
+        ("generated/patchkit.lock", "PK105"),
+        ("generated/.upgrade.json", "PK116"),
+        ("generated/generated_acme/acme_set/runner.py", "PK115"),
+    ],
+)
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(sample: Sample, name: str, code: str) -> None:
+    sample.manifest(
+        "schema: 1\nmodule: acme_set/own.py\nsummary: O.\npin: acme\nentries:\n"
+        "  - {kind: owned, name: own, part: parts/own.py, reason: r}\n",
+        "own",
+    )
+    sample.write("manifests/acme_set/parts/own.py", "def own():\n    pass\n")
+    assert sample.regen().exit_code == 0
+    path = sample.root / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    report = sample.regen()
+    assert code in {f.code for f in report.findings}
+    assert sample.check().exit_code in (1, 2)
+
+
+def test_a_file_that_is_absurdly_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LONGEST", 3)
+    (tmp_path / "x").write_bytes(b"1234")
+    with pytest.raises(OSError, match="absurdly long"):
+        files.read_regular(tmp_path / "x")
 
 
 def test_git_sees_no_variable_of_the_caller_but_those_that_are_kept(
