@@ -164,10 +164,13 @@ class World:
             return any(self.follows_upstream(t) for t in thing.things)
         if not isinstance(thing, (Class, Function, Value)):
             return False
-        if not self.trees.is_ours(thing.module):
-            return True
-        parts = thing.qualname.split(".")
-        return any(f"{thing.module}:{'.'.join(parts[:n])}" in self.catalogue.copied for n in range(1, len(parts) + 1))
+        return not self.trees.is_ours(thing.module) or self.is_entry(thing.reference)
+
+    def is_entry(self, key: str) -> bool:
+        """Whether `module:Qual.name` is an entry made from upstream's text, or a member of one."""
+        module, _, qualname = key.partition(":")
+        parts = qualname.split(".")
+        return any(f"{module}:{'.'.join(parts[:n])}" in self.catalogue.copied for n in range(1, len(parts) + 1))
 
     def contract(self, thing: Thing) -> Contract | None:
         """The contract of a thing that has one."""

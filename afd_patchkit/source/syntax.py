@@ -189,7 +189,20 @@ def _parsed(text: str) -> ast.AST | None:
             return ast.parse(f"{before}{plain}{behind}")
         except (SyntaxError, ValueError):
             continue
-    return None
+    return _cut_out(plain)
+
+
+def _cut_out(text: str) -> ast.AST | None:
+    """Statements whose first line is without the indentation that the others have."""
+    later = [line for line in text.split("\n")[1:] if line.strip()]
+    column = min((len(line) - len(line.lstrip()) for line in later), default=0)
+    if not column:
+        return None
+    try:
+        holder = ast.parse(f"if x:\n{' ' * column}{text}").body[0]
+    except (SyntaxError, ValueError):
+        return None
+    return ast.Module(holder.body, [])  # type: ignore[attr-defined]
 
 
 def filled(root: Node, new: Mapping[int, ast.AST]) -> Node:

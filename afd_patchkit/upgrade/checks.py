@@ -317,7 +317,12 @@ def _lost_names(pair: Pair) -> Iterator[Finding]:
         return
     file = one.symbol.file
     spans = [edit.span for edit in one.applied.edits if len(edit.span)]
+    known = Counter(_code(n) for n in statements_of(pair.base.symbol)) if pair.base is not None else Counter()
     for node in statements_of(one.symbol):
+        code = _code(node)
+        if known[code]:  # however it is laid out now
+            known[code] -= 1
+            continue
         part = own_part(file, node)
         lines = range(own_line(one.symbol, part.start), own_line(one.symbol, part.end - 1) + 1)
         if any(s.contains(part) for s in spans) or not any(n in pair.lines.added for n in lines):
@@ -331,6 +336,11 @@ def _lost_names(pair: Pair) -> Iterator[Finding]:
                 details=[f"{file.path}:{file.line_of(part.start)}: {first_text(file, part)}"],
                 help="Bind the name in the delta, or change the new line by a delta too.",
             )
+
+
+def _code(node: ast.stmt) -> tuple[str, ...]:
+    """A statement without its blocks, layout aside."""
+    return (type(node).__name__, *(ast.dump(part) for part in own_parts(node)))
 
 
 def _reads(node: ast.stmt) -> set[str]:

@@ -183,8 +183,7 @@ def changed_contracts(
     for one, old in _pairs(here, base, locked, ref):
         reference = one.leaning.reference
         made = one.world.contract(reference.thing) if one.world.follows_upstream(reference.thing) else None
-        ours = one.world.trees.is_ours(old.key.partition(":")[0])
-        if not one.works or (made is None and (ours or here.problems.get(ref))):
+        if not one.works or (made is None and (one.world.is_entry(old.key) or here.problems.get(ref))):
             continue  # said as an error, or what is an error keeps it from being seen
         words = [_UNSEEN] if made is None else changes(old.contract, made.data, [reference.used])
         if not words:

@@ -99,6 +99,21 @@ def test_a9_a_copied_callee_needs_more(world: World) -> None:
     assert (entries["G.go"].status, "PK533" in codes(entries["G.go"])) == ("conflict", True)
 
 
+@pytest.mark.parametrize("body", ["    pass", "    @staticmethod\n    def other(x):\n        return x"])
+def test_what_a_group_inherits_is_not_to_be_seen_any_more(world: World, body: str) -> None:
+    manifest(
+        world,
+        GROUP.replace("        - symbol: acme.engine:U._make\n          reason: a test\n", "").replace("U", "V"),
+        U.replace("U", "V"),
+    )
+    text = "\nfrom numpy import Thing\n\nclass W(Thing):\n    def _make(self, x):\n        return x\n\nclass V(W):\n    def run(self, batch):\n        out = 1\n        return out\n"
+    world.release("1.0", {"engine": ENGINE + text})
+    assert not regen(world.project, RunOptions(sources=world.options(acme="acme-1.0"))).exit_code
+    world.release("2.0", {"engine": ENGINE + text.replace("    def _make(self, x):\n        return x", body)})
+    (entry,) = world.upgrade().entries
+    assert (entry.status, codes(entry)) == ("review", {"PK550"})
+
+
 OVERRIDE = """\
   - class:
       name: G

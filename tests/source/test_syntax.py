@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from afd_patchkit.source.syntax import binding, blocks, bound_names, same, typing_block
+from afd_patchkit.source.syntax import binding, blocks, bound_names, same, same_code, typing_block
 
 TRY = "try: a\nexcept A: b\nexcept B: c\nelse: d\nfinally: e\n"
 
@@ -96,3 +96,24 @@ def test_places_and_prefixes_do_not_count() -> None:
 )
 def test_what_only_type_checkers_see(test: str, hidden: str | None) -> None:
     assert typing_block(ast.parse(test, mode="eval").body) == hidden
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (
+            "if a:\n            f(1)\n        else:\n            g('x')",
+            'if a:\n        f( 1 )\n    else:\n        g("x")',
+            True,
+        ),
+        (
+            "if a:\n            f(1)\n        else:\n            g()",
+            "if a:\n        f(2)\n    else:\n        g()",
+            False,
+        ),
+        ("raise E(\n            'a '\n            'b'\n        )", "raise E('a b')", True),
+        ("try:\n            f()\n        finally:\n            g()", "try:\n    f()\nfinally:\n    g()", True),
+    ],
+)
+def test_code_cut_out_where_it_stands_is_compared_without_its_layout(one: str, other: str, expected: bool) -> None:
+    assert same_code(one, other) is expected

@@ -45,3 +45,38 @@ def test_the_first_statement_behind_the_docstring_is_a_neighbour_of_start(tmp_pa
     (entry,) = world.upgrade(old="1.0" if text else None).entries
     assert entry.status == "review"
     assert codes(entry) & {"PK510", "PK512"}
+
+
+LAID_OUT = [
+    ("print(batch.rows,\n        batch.size)", "print(\n        batch.rows, batch.size\n    )"),
+    (
+        "if batch:\n        self.one(batch)\n    else:\n        self.two('x')",
+        'if (batch):\n        self.one( batch )\n    else:\n        self.two("x")',
+    ),
+]
+LOSES = """
+- name: log
+  replace: |
+    rows = self.rows
+  with: |
+    self.log(1)
+- name: see
+  before: |
+    {anchor}
+  insert: |
+    self.log(2)
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), LAID_OUT)
+def test_what_is_only_laid_out_otherwise_is_no_new_reader_and_no_other_text(tmp_path: Path, old: str, new: str) -> None:
+    world = World(tmp_path)
+    base = f"def f(self, batch):\n    rows = None\n    rows = self.rows\n    {old}\n    print(rows,\n         batch)\n    return batch\n"
+    world.release("1.0", {"engine": base})
+    world.release(
+        "2.0", {"engine": base.replace(old, new).replace("print(rows,\n         batch)", "print(rows, batch)")}
+    )
+    world.deltas(LOSES.format(anchor="if batch: ..." if old.startswith("if") else "print(batch.rows, ...)"))
+    world.regen()
+    (entry,) = world.upgrade().entries
+    assert entry.status == "clean", codes(entry)

@@ -69,6 +69,12 @@ def _open(name: str, pin: Any, options: SourceOptions, **_: Any) -> Any:
     return opened(name, pin, options)
 
 
+def change_to(changed: Mapping[str, str]) -> None:
+    """What `NEXT` is from now on: the pinned release, but for some modules."""
+    _changed.clear()
+    _changed.update(changed)
+
+
 @contextmanager
 def changeable() -> Iterator[None]:
     """Let this process open releases once, and `NEXT` as what was said last; the alias report, which reads all files, is left out."""
@@ -139,8 +145,7 @@ class Carrier:
 
     def to(self, changed: Mapping[str, str]) -> Carried:
         """What is said of a release with these changes."""
-        _changed.clear()
-        _changed.update(changed)
+        change_to(changed)
         result = self.upgrader.to({"vllm": NEXT})
         problems = [f for f in result.findings if f.code not in _NO_LOCK]
         words = [f"{f.code}: {f.message}" for f in problems]

@@ -12,7 +12,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from afd_patchkit.findings.errors import PatchkitError, UpstreamError
 from afd_patchkit.findings.finding import Finding
+from tools.oracles.meaning.engine import changeable
 from tools.oracles.progress import progress
+from tools.oracles.proof.around import arounds, table
 from tools.oracles.proof.case import Case, Prover, Run
 from tools.oracles.proof.engine import Engine, remember
 from tools.oracles.proof.known import KNOWN, known_problem
@@ -99,9 +101,14 @@ def _main(arguments: Sequence[str] | None) -> int:
     parser.add_argument("--count", type=int, default=2000, help="number of deltas (default 2000)")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other deltas")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (default 2)")
+    parser.add_argument(
+        "--around", type=int, metavar="N", help="changes around deltas instead, made in the pinned release, N of them"
+    )
     parser.add_argument("--only", type=int, metavar="N", help="delta number N alone, in full")
     options = parser.parse_args(arguments)
     started = time.monotonic()
+    if options.around is not None:
+        return _around(options.around, options.seed, options.only)
     failures = (
         [f"{known.name}: {problem}" for known in KNOWN if (problem := known_problem(known))]
         if options.only is None
@@ -128,3 +135,11 @@ def _main(arguments: Sequence[str] | None) -> int:
     print(f"known mis-anchorings and changed header: {'; '.join(failures) or 'all shown as review or conflict'}")
     print(f"seed {options.seed}, {time.monotonic() - started:.0f} s")
     return int(bool(failures) or any(c.misplaced for c in cases))
+
+
+def _around(count: int, seed: int, only: int | None) -> int:
+    with changeable():
+        remember()
+        found = list(arounds(Engine(), read_symbols(), count, seed, only))
+    print("\n".join(table(found, seed)))
+    return int(any(a.wrong for a in found))
