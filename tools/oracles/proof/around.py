@@ -305,7 +305,14 @@ def _around(engine: Engine, names: Sequence[str], draw: Draw, number: int, kind:
 
 
 def carried(engine: Engine, text: Text, delta: str, new: str) -> str | None:
-    """The status of a delta where its function has another text; None when it cannot be generated at the pin."""
+    """The status of a delta where its function has another text; None when it cannot be generated at the pin.
+
+    Args:
+        engine: carries deltas.
+        text: the function.
+        delta: the delta.
+        new: the function's other text.
+    """
     file = text.symbol.file
     whole = file.text
     changed = whole.replace(text.source.rstrip("\n"), textwrap.indent(new, text.indent).rstrip("\n"), 1)
