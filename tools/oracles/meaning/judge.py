@@ -165,6 +165,10 @@ def verdict(before: tuple[list[Any], Any], after: tuple[list[Any], Any]) -> tupl
 
 
 def _call(old: Any, new: Any) -> tuple[Verdict, str]:
+    if old[0] != new[0]:
+        return "different", "another kind of call"
+    if old[0] == "record":
+        return _record(old[1], new[1])
     _, kind, given, info = old
     _, now, gets, there = new
     if (info.node.name == "__init__") != (there.node.name == "__init__"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import dataclasses
 import functools
 import importlib
 import types
@@ -290,7 +291,18 @@ def _held(world: World, listing: Listing, where: str, name: str, text: str, anno
 
 def _attached(world: World, _: Listing, token: int) -> Any:
     def attach(cls: Any) -> Any:
-        type.__setattr__(cls, "__info__", world.builder.infos[token])
+        info = world.builder.infos[token]
+        type.__setattr__(cls, "__info__", info)
+        own = any(isinstance(n, FUNCTION) and n.name == "__init__" for n in info.node.body)
+        if dataclasses.is_dataclass(cls) and "__init__" in cls.__dict__ and not own:
+            made = cls.__init__
+
+            @functools.wraps(made)
+            def tell(self: Any, *given: Any, **named: Any) -> None:
+                made(self, *given, **named)
+                world.events.append(("record", self))
+
+            cls.__init__ = tell
         return cls
 
     return attach
