@@ -295,14 +295,14 @@ def _attached(world: World, _: Listing, token: int) -> Any:
         type.__setattr__(cls, "__info__", info)
         own = any(isinstance(n, FUNCTION) and n.name == "__init__" for n in info.node.body)
         if dataclasses.is_dataclass(cls) and "__init__" in cls.__dict__ and not own:
-            made = cls.__init__
+            made = cls.__dict__["__init__"]
 
             @functools.wraps(made)
             def tell(self: Any, *given: Any, **named: Any) -> None:
                 made(self, *given, **named)
                 world.events.append(("record", self))
 
-            cls.__init__ = tell
+            type.__setattr__(cls, "__init__", tell)
         return cls
 
     return attach
