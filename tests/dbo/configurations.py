@@ -92,6 +92,21 @@ def judge(rank: Any, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, list
     return messages
 
 
+def read_variables(rank: Any) -> set[str]:
+    """Which variables of the environment are asked for; a nameless one cannot be set."""
+    config, settings = accepted()
+    read: set[str] = set()
+
+    class Spy(dict[str, str]):
+        def get(self, name: str, default: Any = None) -> Any:
+            read.add(name)
+            return super().get(name, default)
+
+    with mock.patch.object(validation, "os", mock.Mock(environ=Spy(os.environ))):  # vLLM itself reads others
+        assert validation.problems(config, settings, MODELS) == []
+    return read - {""}
+
+
 def graph_modes(rank: Any) -> dict[str, bool]:
     """Which graph modes are accepted, with MLA."""
     config, settings = accepted()
@@ -147,6 +162,21 @@ def construct(rank: Any) -> dict[str, Any]:
                 log.append("refused")
         seen[name] = list(log)
     return seen
+
+
+def unsaid(rank: Any) -> list[str]:
+    """Which methods a plugin's runner has to have."""
+    config, _ = accepted()
+    refusing = []
+    for name, ask in (
+        ("afd_settings", lambda runner: runner.afd_settings(config)),
+        ("afd_models", lambda runner: runner.afd_models()),
+    ):
+        try:
+            ask(validation.ValidatedRunner())
+        except NotImplementedError:
+            refusing.append(name)
+    return refusing
 
 
 # ---- vLLM's validation ----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import gc
 import multiprocessing
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -176,6 +177,31 @@ def for_process(rank: Rank) -> dict[str, Any]:
     return seen
 
 
+def begun_and_ended(rank: Rank) -> dict[str, list[bool]]:
+    """Whether one is in force and applies to a configuration before it begins, then, and after its end; whether it is kept."""
+    with validation.relaxed_validation(parse, "cpu"):
+        config = make(**DBO)
+    relaxation = validation.Relaxation(parse, "cpu")
+    seen: dict[str, list[bool]] = {"in force": [], "applies": []}
+
+    def look() -> None:
+        seen["in force"].append(relaxation.in_force)
+        seen["applies"].append(relaxation.applies(config))
+
+    look()
+    relaxation.begin()
+    look()
+    relaxation.end()
+    look()
+    kept = weakref.ref(validation.relax_for_process(parse, "cpu"))
+    gc.collect()
+    seen["kept"] = [kept() is not None]
+    kept().end()  # type: ignore[union-attr]
+    gc.collect()
+    seen["kept"].append(kept() is not None)
+    return seen
+
+
 def in_order(rank: Rank) -> bool:
     """Those that end first are not outermost."""
     first, second = (validation.relax_for_process(parse, name) for name in ("cpu", "npu"))
@@ -196,6 +222,8 @@ def for_another_device(rank: Rank) -> tuple[list[tuple[object, ...]], dict[str, 
         with validation.relaxed_validation(parse, "cpu"):
             seen["right"] = outcome(**DBO)
         before = warning.call_count
+        with validation.relaxed_validation(parse):
+            seen["wrong in a block"] = outcome(**DBO)
         validation.relax_for_process(parse)
         seen["wrong"] = outcome(**DBO)
         seen["once more"] = outcome(**DBO)

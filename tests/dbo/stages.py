@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 from afd_backports.vllm_v026_mrv2_dbo.host import PlainHost
@@ -81,6 +82,51 @@ def which_streams(rank: Any) -> dict[str, Any]:
     for name in wanted:
         seen[name] = run(runner, model, for_capture=name == "capture")().tolist()
     seen["left"] = threading.active_count()
+    return seen
+
+
+def compiled_class(rank: Any) -> dict[str, list[str]]:
+    """The code of a class whose calls put another in its place, while both stages run and afterwards; and when one fails."""
+    from afd_backports.vllm_v026_mrv2_dbo import ubatch_runner as generated
+
+    class Model(torch.nn.Module):
+        """In the place of vLLM's wrapper around what is compiled."""
+
+        def forward(self, input_ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+            return input_ids
+
+    def compiled(self: Any, input_ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        return input_ids
+
+    own, codes = Model.forward.__code__, {Model.forward.__code__: "own", compiled.__code__: "compiled"}
+
+    class Calling(Model):
+        """Each stage finds the other's code, and leaves it, as two calls of vLLM's wrapper do that overlap."""
+
+        forward = Model.forward
+
+        def __call__(self, **inputs: Any) -> Any:
+            before, Model.forward.__code__ = Model.forward.__code__, compiled.__code__
+            try:
+                hand_over()
+                if fails:
+                    raise ValueError("mine")
+                return compiled(self, **inputs)
+            finally:
+                Model.forward.__code__ = before
+
+    seen: dict[str, list[str]] = {}
+    runner = make(enable_dbo=True)
+    assert runner is not None
+    with mock.patch.object(generated, "TorchCompileWithNoGuardsWrapper", Model):
+        for fails in (False, True):
+            Model.forward.__code__ = own
+            finish = run(runner, Calling())
+            try:
+                said = str(finish().tolist())
+            except ValueError as error:
+                said = str(error)
+            seen[f"fails {fails}"] = [said, codes[Model.forward.__code__]]
     return seen
 
 

@@ -38,3 +38,9 @@ def test_every_module_is_told() -> None:
     assert rows is not None
     told = {name for row in rows[1].splitlines() for name in re.findall("`([a-z_]+)`", row.split("|")[1])}
     assert told == {path.stem for path in (ROOT / "manifests/vllm_v026_mrv2_dbo").glob("*.yaml")}
+
+
+def test_how_long_a_stage_is_waited_for() -> None:
+    from afd_backports.vllm_v026_mrv2_dbo import ubatch_runner
+
+    assert f"`ubatch_runner.PATIENCE` ({ubatch_runner.PATIENCE:g} s)" in PAGE

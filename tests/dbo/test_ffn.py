@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -85,6 +87,17 @@ def test_a_replay_of_another_shape_is_refused() -> None:
     )
 
 
+def test_all_shapes_that_are_captured_are_named_in_their_order() -> None:
+    policy = FFNGraphPolicy(capture_moves_data=True)
+    sizes = [8, 3, 64, 1, 32, 5, 2, 16]
+    for size in sizes:
+        policy.captured(payload(CAPTURING, {0: [size]}))
+    with pytest.raises(FFNControlError) as refused:
+        policy.action(payload(REPLAYING, {0: [7]}))
+    named = "; ".join(f"stage 0 with {size} tokens" for size in sorted(sizes))
+    assert str(refused.value).endswith(f"captured: {named}")
+
+
 def test_nothing_is_captured_any_more() -> None:
     policy = FFNGraphPolicy(capture_moves_data=True)
     policy.captured(payload(CAPTURING, SPLIT))
@@ -105,6 +118,17 @@ def test_flags_that_contradict_each_other_are_refused(said: str) -> None:
 def test_a_step_without_stages_is_refused() -> None:
     with pytest.raises(FFNControlError, match="without stages"):
         FFNGraphPolicy(capture_moves_data=True).action(payload("", {}))
+
+
+def test_a_graph_is_captured_in_the_pool_that_the_plugin_has_given() -> None:
+    device = mock.Mock(new=lambda: "graph", capture=mock.Mock(return_value=contextlib.nullcontext()))
+    policy = FFNGraphPolicy(capture_moves_data=True)
+    for pool in ("pool", None):
+        steps = ffn.FFNSteps(lambda step: "output", lambda step: None, policy=policy, device_graphs=device, pool=pool)
+        assert steps.step(payload(CAPTURING, WHOLE)) is CAPTURE
+        device.capture.assert_called_with("graph", pool=pool)
+        assert steps.graphs == {ffn.ffn_key(payload("", WHOLE)): ("graph", "output")}
+        steps.release()
 
 
 # ---- steps ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("vllm", reason="runs in the environment that tools/vllm_env makes")
 
 import torch
-from afd_backports.vllm_v026_mrv2_dbo import host
+from afd_backports.vllm_v026_mrv2_dbo import host, runner
+from afd_backports.vllm_v026_mrv2_dbo.ubatch_runner import AFDAscendUBatchRunnerV2
 from vllm.forward_context import DPMetadata
 from vllm.v1.worker.ubatch_utils import UBatchSlice
 
@@ -78,4 +79,7 @@ def test_what_a_protocol_has_by_default() -> None:
     """A stage is the first one; a plugin's logs show what the FFN side does by these words."""
     for protocol, name in ((host.Connector, "recv_ffn_output"), (host.FFNConnector, "recv_attn_output")):
         assert inspect.signature(vars(protocol)[name]).parameters["ubatch_idx"].default == 0
+    prepare = [inspect.signature(vars(kind)["prepare"]) for kind in (runner.UBatchRunner, AFDAscendUBatchRunnerV2)]
+    defaults = [{p.name: p.default for p in signature.parameters.values()} for signature in prepare]
+    assert defaults[0] == defaults[1]  # the execute path and the runner mean the same by what is left out
     assert [action.value for action in host.FFNAction] == ["eager", "capture", "replay", "keep"]

@@ -25,8 +25,8 @@ ORDERS = {
 """In which order patches are put on, and taken off; whether the native function is back in the end."""
 
 
-def alone(function, *args, environment=VLLM):
-    return run_ranks(function, *args, world=1, environment=environment)[0]
+def alone(function, *args, environment=VLLM, timeout=30):
+    return run_ranks(function, *args, world=1, environment=environment, timeout=timeout)[0]
 
 
 def test_it_composes_with_patches_of_others() -> None:
@@ -67,6 +67,12 @@ def test_a_relaxation_for_the_process() -> None:
     assert seen == {"kept": ACCEPTED, "after blocks": ACCEPTED, "again": ACCEPTED}
 
 
+def test_it_is_in_force_from_its_beginning_to_its_end_and_kept_as_long() -> None:
+    assert alone(relaxations.begun_and_ended) == {
+        "in force": [False, True, False], "applies": [False, True, False], "kept": [True, False],
+    }  # fmt: skip
+
+
 def test_those_of_a_process_end_in_any_order() -> None:
     assert alone(relaxations.in_order)
 
@@ -74,6 +80,7 @@ def test_those_of_a_process_end_in_any_order() -> None:
 def test_one_for_another_device_says_so_once() -> None:
     warnings, seen = alone(relaxations.for_another_device)
     assert seen["right"] == ACCEPTED
+    assert REFUSED in seen["wrong in a block"]
     assert REFUSED in seen["wrong"]
     assert REFUSED in seen["once more"]
     [(message, *arguments)] = warnings
@@ -83,7 +90,7 @@ def test_one_for_another_device_says_so_once() -> None:
 
 def test_in_every_process_of_vllm() -> None:
     """Until a process has loaded plugins, its validation is native; then the relaxation is there before it is asked."""
-    assert alone(relaxations.spawned) == {
+    assert alone(relaxations.spawned, timeout=120) == {
         "here": True,
         "engine_process": (True, True, True),
         "worker_process": (True, True, True),

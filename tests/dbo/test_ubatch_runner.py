@@ -44,6 +44,13 @@ def test_a_failure_keeps_no_references() -> None:
     assert alone(stages.fields_of_failure) == {"error": "mine", "kept": False, "pending": None, "run": None}
 
 
+def test_a_compiled_class_has_its_own_code_after_both_stages() -> None:
+    assert alone(stages.compiled_class) == {
+        "fails False": ["[0, 1, 2, 3, 4, 5]", "own"],
+        "fails True": ["mine", "own"],
+    }
+
+
 @pytest.mark.parametrize(("batch_tokens", "real"), [(16, [8, 8]), (11, [8, 3]), (8, [8, 0]), (5, [5, 0])])
 def test_a_stage_is_told_of_its_tokens_without_padding(batch_tokens: int, real: list[int]) -> None:
     from afd_backports.vllm_v026_mrv2_dbo import ubatch_runner

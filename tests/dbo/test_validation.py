@@ -132,6 +132,25 @@ REJECTED: dict[str, tuple[dict[str, Any], str]] = {
     ),
 }
 
+# What is changed, and accepted all the same: the other side of a rule's limit, other ways to say the same.
+STILL_ACCEPTED: dict[str, dict[str, Any]] = {
+    "a build of vLLM with a local version": {"vllm.__version__": "0.26.0+empty"},
+    "three DP ranks": {"parallel_config.data_parallel_size": 3, "afd.num_attention_ranks": 6},
+    "eager, whatever would be captured": {
+        "model_config.enforce_eager": True,
+        "compilation_config.cudagraph_mode": CUDAGraphMode.FULL,
+    },
+    "no graph mode chosen": {**GRAPHS, "compilation_config.cudagraph_mode": None},
+    "the graphs that are supported": {**GRAPHS, "compilation_config.cudagraph_mode": CUDAGraphMode.FULL_DECODE_ONLY},
+    "no choice about sequence parallelism": {"compilation_config.pass_config.enable_sp": None},
+    "one known architecture of two": {"model_config.architectures": ["Strange", "SimMoEForCausalLM"]},
+    "a part of vllm-ascend's configuration that is empty": {"additional_config": {"xlite_graph_config": None}},
+    "switches of vllm-ascend that are off": {
+        "additional_config": {"enable_flashcomm1": False, "eplb_config": {"dynamic_eplb": False}},
+        "environ.VLLM_ASCEND_MLA_FIA_SPLIT": "0",
+    },
+}
+
 
 def alone(function, *args):
     return run_ranks(function, *args, world=1, timeout=60)[0]
@@ -140,6 +159,16 @@ def alone(function, *args):
 @pytest.fixture(scope="module")
 def messages() -> dict[str, list[str]]:
     return alone(configurations.judge, {name: change for name, (change, _) in REJECTED.items()})
+
+
+def test_what_is_accepted() -> None:
+    found = alone(configurations.judge, STILL_ACCEPTED)
+    assert {name: found[name] for name in STILL_ACCEPTED if found[name]} == {}
+
+
+def test_two_variables_of_the_environment_decide() -> None:
+    # Of the switches that vllm-ascend reads from its configuration alone, none is looked for there.
+    assert alone(configurations.read_variables) == {"VLLM_ASCEND_ENABLE_FLASHCOMM1", "VLLM_ASCEND_MLA_FIA_SPLIT"}
 
 
 @pytest.mark.parametrize("name", REJECTED)
@@ -190,6 +219,10 @@ def test_one_error_names_all_settings() -> None:
 def test_a_runner_refuses_before_it_is_made() -> None:
     seen = alone(configurations.construct)
     assert seen == {"good": ["asked", "made"], "bad": ["asked", "refused"], "off": ["made"]}
+
+
+def test_a_plugin_has_to_say_what_its_settings_and_models_are() -> None:
+    assert alone(configurations.unsaid) == ["afd_settings", "afd_models"]
 
 
 # ---- vLLM's own validation ------------------------------------------------------------------------------------

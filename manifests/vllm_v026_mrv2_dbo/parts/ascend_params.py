@@ -54,7 +54,7 @@ class TwinParams:
         """
         at = self.num_tokens
         counts = {len(kept[at]) for stage in self.stages for kept in (stage.events, stage.handles, stage.attn_params)}
-        if counts != {max(counts) if num_layers is None else num_layers} or counts == {0}:
+        if len(counts) > 1 or 0 in counts or num_layers not in (None, *counts):
             found = [(len(s.events[at]), len(s.handles[at]), len(s.attn_params[at])) for s in self.stages]
             wanted = "equal numbers of them" if num_layers is None else f"{num_layers} of each"
             raise GraphParamsError(
@@ -119,10 +119,11 @@ def merged_context(contexts: Sequence[ForwardContext]) -> ForwardContext:
     """
     stages: list[Any] = [context.attn_metadata for context in contexts]
     layers = [list(stage) for stage in stages]
-    if any(names != layers[0] for names in layers):
+    names, *others = layers
+    if any(other != names for other in others):
         raise GraphParamsError(f"the stages have metadata of different layers: {layers}")
     # vllm-ascend orders layers by the numbers in their names, and leaves those of equal number as they are.
-    merged = {f"{name}.ubatch{i}": stage[name] for name in layers[0] for i, stage in enumerate(stages)}
+    merged = {f"{name}.ubatch{i}": stage[name] for name in names for i, stage in enumerate(stages)}
     return replace(contexts[0], attn_metadata=merged)
 
 
@@ -176,7 +177,7 @@ def replay_updated(
         GraphParamsError: the parameters are not complete, or the stages have different layers; nothing has been replayed.
     """
     context = merged_context(contexts)
-    params.check(len(contexts[0].attn_metadata))
+    params.check(len(context.attn_metadata) // len(contexts))
     stream.wait_stream(current_platform.current_stream())
     try:
         output = replay()

@@ -139,15 +139,17 @@ class StageSupport:
         While a compiled module is called, vLLM lets the `forward` of its class have the compiled code, and then what it had before.
         Of two calls that overlap, the second one finds compiled code, and leaves it for good: no other instance can be compiled.
         """
-        if self._compiled_forwards is None:
+        forwards = self._compiled_forwards
+        if forwards is None:
             modules = model.modules() if isinstance(model, nn.Module) else ()
             classes = {type(module) for module in modules if isinstance(module, TorchCompileWithNoGuardsWrapper)}
-            self._compiled_forwards = [one.forward for one in classes if isinstance(one.forward, FunctionType)]
-        before = [forward.__code__ for forward in self._compiled_forwards]
+            forwards = [one.forward for one in classes if isinstance(one.forward, FunctionType)]
+            self._compiled_forwards = forwards
+        before = [(forward, forward.__code__) for forward in forwards]
         try:
             yield
         finally:
-            for forward, code in zip(self._compiled_forwards or (), before, strict=True):
+            for forward, code in before:
                 forward.__code__ = code
 
     def end_run(self, threads: list[threading.Thread], stack: ExitStack) -> None:

@@ -84,7 +84,7 @@ def _native_ubatches(subject: Subject) -> str:
     return "there" if "num_ubatches" in {f.name for f in fields(BatchExecutionDescriptor)} else "absent"
 
 
-def _switch(subject: Subject, name: str, variable: str = "") -> bool:
+def _switch(subject: Subject, name: str, variable: str) -> bool:
     """Whether a switch of vllm-ascend is on, as vllm-ascend reads it: from `additional_config`, else from the environment."""
     switches: object = subject.config.additional_config
     for part in name.split("."):
@@ -94,7 +94,7 @@ def _switch(subject: Subject, name: str, variable: str = "") -> bool:
     return bool(switches)
 
 
-def _off(name: str, variable: str = "", why: str = "") -> Rule:
+def _off(name: str, why: str, variable: str = "") -> Rule:
     return _only(name or variable, lambda s: _switch(s, name, variable), False, why)
 
 
@@ -106,13 +106,13 @@ ASCEND_RULES = (
         False,
         " (no sparse attention)",
     ),
-    _off("enable_flashcomm1", "VLLM_ASCEND_ENABLE_FLASHCOMM1", " (no sequence parallelism)"),
-    _off("", "VLLM_ASCEND_MLA_FIA_SPLIT", " (one attention operator in a layer)"),
-    _off("xlite_graph_config.enabled", why=" (it has a runner of its own)"),
-    _off("eplb_config.dynamic_eplb", why=" (static expert parallel)"),
-    _off("eplb_config.expert_map_record_path", why=" (it turns dynamic_eplb on)"),
+    _off("enable_flashcomm1", " (no sequence parallelism)", "VLLM_ASCEND_ENABLE_FLASHCOMM1"),
+    _off("", " (one attention operator in a layer)", "VLLM_ASCEND_MLA_FIA_SPLIT"),
+    _off("xlite_graph_config.enabled", " (it has a runner of its own)"),
+    _off("eplb_config.dynamic_eplb", " (static expert parallel)"),
+    _off("eplb_config.expert_map_record_path", " (it turns dynamic_eplb on)"),
     *(
-        _off(f"{FINEGRAINED}.{name}_tensor_parallel_size", why=" (its collectives want the tokens of whole batches)")
+        _off(f"{FINEGRAINED}.{name}_tensor_parallel_size", " (its collectives want the tokens of whole batches)")
         for name in ("oproj", "olora", "embedding", "mlp")
     ),
 )
@@ -165,7 +165,7 @@ RULES = (
     _only("pass_config.enable_sp", lambda s: bool(s.config.compilation_config.pass_config.enable_sp), False),
     Rule(
         "architectures",
-        lambda s: list(s.config.model_config.architectures),
+        lambda s: s.config.model_config.architectures,
         lambda s: any(name in s.models for name in s.config.model_config.architectures),
         lambda s: f"a registered AFD model: {', '.join(sorted(s.models))}",
     ),
