@@ -49,6 +49,9 @@ def changes(text: str, upstream: tuple[str, ...] = ()) -> list[str]:
         ("x = f'{a == b}'", []),
         ("logger.info('x', a == b)", ["pass"]),
         ("del a", ["pass"]),
+        ("T = TypeVar('T', bound=int)", []),
+        ("a = _patchkit_original(b, 'name', 'kept')", []),
+        ("def _patchkit_original(a):\n    return a == 1", []),
     ],
 )  # fmt: skip
 def test_what_a_line_becomes(line: str, made: list[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from afd_patchkit.manifest.load import parse_manifest
-from tools.mutation.deltas import CannotDrop, Mutation, mutations, without
+from tools.mutation.deltas import CannotDrop, Mutation, mutations, own_code, without
 
 MANIFEST = textwrap.dedent("""\
     schema: 1
@@ -152,3 +152,29 @@ def test_our_own_manifests_can_all_be_mutated(root: Path):
                 names.add(mutation.name)
         assert count
     assert len(names) > 100
+
+
+OWNED = """\
+schema: 1
+module: set/oven.py
+summary: An oven.
+pin: kitchen
+entries:
+  - kind: owned
+    part: parts/oven.py
+    reason: The kitchen has none.
+    functionality: An oven.
+    forwarded: not-needed
+"""
+
+
+def test_code_of_a_module_is_known_again_until_it_changes(tmp_path: Path):
+    part = tmp_path / "parts/oven.py"
+    part.parent.mkdir()
+    part.write_text("HEAT = 1\n", encoding="utf-8")
+    module, code = own_code(OWNED.encode(), "oven.yaml", tmp_path)
+    assert (module, len(code)) == ("set/oven.py", 10)
+    assert own_code(OWNED.replace("none", "one").encode(), "oven.yaml", tmp_path) == (module, code)
+    part.write_text("HEAT = 2\n", encoding="utf-8")
+    assert own_code(OWNED.encode(), "oven.yaml", tmp_path)[1] != code
+    assert own_code(MANIFEST.encode(), "oven.yaml", tmp_path)[1] == ""

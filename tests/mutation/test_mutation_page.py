@@ -6,7 +6,7 @@ from pathlib import Path
 
 from afd_patchkit.findings.finding import Position
 from tools.mutation.code import code_mutations
-from tools.mutation.deltas import Mutation, mutations
+from tools.mutation.deltas import Mutation, mutations, own_code
 from tools.mutation.judge import Verdict
 from tools.mutation.page import code_page, page, read_code_page, read_page, read_reasons, with_part
 
@@ -61,7 +61,7 @@ def test_the_two_parts_are_written_one_at_a_time():
         code_mutations("def f(a):\n    return a == 1\n", "afd_backports/set/a.py"),
     )
     verdicts = [(code[0], Verdict("killed", "t")), (code[1], Verdict("survived", said="2 tests pass"))]
-    second = code_page(verdicts, {code[1].name: "a | b"}, ascend=True)
+    second = code_page(verdicts, {code[1].name: "a | b"}, ascend=True, all_of={"a": 2}, own={"a": "12ab"})
     assert "| `f` | `return a == 1 => return a == 2` | a \\| b |" in second
     both = with_part(with_part("", first), second)
     assert both == with_part(with_part(with_part("", second), first), second) == with_part(both, first)
@@ -85,21 +85,41 @@ def test_modules_are_judged_one_by_one():
         *code_mutations("def f(a):\n    return -a\n", "afd_backports/set/b.py"),
     ]
     in_b = code_mutations("def g(a):\n    return a + 1\n", "afd_backports/set/b.py")
-    all_of = {"a": 2, "b": 2, "c": 5}
+    all_of, own = {"a": 2, "b": 2, "c": 5}, {"a": "aa1", "b": "bb2", "c": "cc3"}
     assert len(code) == len(in_b) == 2
-    first = code_page([(m, Verdict("survived", said="2 tests pass")) for m in code], {}, ascend=True, all_of=all_of)
-    assert "| a | 2 | 0 | 2 |\n| b | 2 | - | - |\n| c | 5 | - | - |\n| all | 9 | 0 | 2 |\n" in first
+    of = {"ascend": True, "all_of": all_of, "own": own}
+    first = code_page([(m, Verdict("survived", said="2 tests pass")) for m in code], {}, **of)
+    assert (
+        "| a | 2 | 0 | 2 | `aa1` |\n| b | 2 | - | - | `bb2` |\n| c | 5 | - | - | `cc3` |\n| all | 9 | 0 | 2 |  |\n"
+        in first
+    )
     verdicts = [(in_b[0], Verdict("killed", "t")), (in_b[1], Verdict("survived"))]
-    second = code_page(verdicts, {in_b[1].name: "why"}, ascend=True, all_of=all_of, old=first)
-    assert "| a | 2 | 0 | 2 |\n| b | 2 | 1 | 1 |\n| c | 5 | - | - |\n| all | 9 | 1 | 3 |\n" in second
+    second = code_page(verdicts, {in_b[1].name: "why"}, **of, old=first)
+    assert (
+        "| a | 2 | 0 | 2 | `aa1` |\n| b | 2 | 1 | 1 | `bb2` |\n| c | 5 | - | - | `cc3` |\n| all | 9 | 1 | 3 |  |\n"
+        in second
+    )
     assert second.count("**survived**: 2 tests pass") == 2
     assert second.endswith("| why |\n")
-    assert read_code_page(second).keys() == {"a", "b"}
-    again = code_page(verdicts, {in_b[1].name: "why"}, ascend=True, all_of=all_of, old=second)
+    assert {name: judged.code for name, judged in read_code_page(second).items()} == {"a": "aa1", "b": "bb2"}
+    again = code_page(verdicts, {in_b[1].name: "why"}, **of, old=second)
     assert again == second
-    more = code_page(verdicts, {}, ascend=True, all_of={**all_of, "a": 3}, old=second)
-    assert "| a | 3 | - | - |" in more, "what was judged is not all of it any more"
-    assert "2 tests pass" not in more
+    for changed in ({"all_of": {**all_of, "a": 3}}, {"own": {**own, "a": "aa2"}}):
+        more = code_page(verdicts, {}, **{**of, **changed}, old=second)
+        assert f"| a | {3 if 'all_of' in changed else 2} | - | - |" in more, (
+            "what was judged is not what is there any more"
+        )
+        assert "2 tests pass" not in more
+
+
+def test_the_committed_page_judges_the_code_that_is_there(root: Path):
+    judged = read_code_page((root / "docs/mutations.md").read_text(encoding="utf-8"))
+    folder = root / "manifests/vllm_v026_mrv2_dbo"
+    own = dict(own_code(path.read_bytes(), path.name, folder) for path in folder.glob("*.yaml"))
+    codes = {Path(module).stem: code for module, code in own.items() if code}
+    stale = {module for module, code in codes.items() if module not in judged or judged[module].code != code}
+    assert codes.keys() >= judged.keys()
+    assert not stale, "run tools/mutate --code --write --module with each of these"
 
 
 def test_the_committed_page_has_no_survivor_without_a_reason(root: Path):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import singledispatchmethod
 from typing import Any
 
+from afd_patchkit.names.model import CAPTURE
+
 OTHER: dict[type, tuple[str, ...]] = {
     ast.Eq: ("!=",), ast.NotEq: ("==",), ast.Is: ("is not",), ast.IsNot: ("is",), ast.In: ("not in",), ast.NotIn: ("in",),
     ast.Lt: ("<=", ">="), ast.LtE: ("<", ">"), ast.Gt: (">=", "<="), ast.GtE: (">", "<"),
@@ -24,6 +26,8 @@ SWAPPED = {"min": "max", "max": "min", "any": "all", "all": "any"}
 SHOWN = {"list", "tuple", "dict", "set", "sorted", "reversed", "bool", "int", "max", "min"}
 """Functions that may give back what they are given."""
 COPIES = {"clone", "copy", "items"}
+LEFT_ALONE = {"TypeVar", CAPTURE}
+"""Functions that name something for type checkers, or that any generated module may have: the engine's own tests judge those."""
 ANNOTATIONS = {"annotation", "returns", "type_comment", "decorator_list", "bases"}
 
 
@@ -98,7 +102,7 @@ class _Finder:
     """Walks through a module; `found` are scope, line, reached line, start, end and new text."""
 
     def __init__(self, text: str, upstream: Collection[str]) -> None:
-        self.data, self.upstream = text.encode(), upstream
+        self.data, self.upstream = text.encode(), set(upstream)
         self.found: list[tuple[str, int, int, int, int, str]] = []
         self._starts = [0, *(match.end() for match in re.finditer(rb"\n", self.data))]
         self._scope: list[str] = []
@@ -173,7 +177,7 @@ class _Finder:
     def _scoped(self, node: Any) -> None:
         before = self._function
         self._scope.append(node.name)
-        if ".".join(self._scope) not in self.upstream:
+        if ".".join(self._scope) not in self.upstream | LEFT_ALONE:
             if isinstance(node, ast.FunctionDef):
                 self.visit(node.args)
                 self._function = True
@@ -304,7 +308,7 @@ class _Finder:
     @visit.register
     def _call(self, node: ast.Call) -> None:
         function = node.func
-        if self.text(function).startswith("logger."):  # a message
+        if self.text(function).startswith("logger.") or self.text(function) in LEFT_ALONE:  # a message
             return
         if isinstance(function, ast.Name):
             if function.id in SWAPPED:

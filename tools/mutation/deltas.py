@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Position
@@ -63,6 +65,25 @@ def upstream_scopes(data: bytes, file: str) -> tuple[str, set[str]]:
     entries = manifest.all_entries()
     labels = {manifest.ref(entry, group) for entry, group in entries if entry.kind in ("copy", "backport")}
     return manifest.module, {label.partition("::")[2] for label in labels}
+
+
+def own_code(data: bytes, file: str, parts: Path) -> tuple[str, str]:
+    """The module of a manifest, and a digest of its code that is no upstream text; empty when there is none.
+
+    The rest of the manifest, and what the engine makes of it, decide nothing.
+
+    Args:
+        data: the manifest.
+        file: its path, for messages.
+        parts: the folder that paths of parts are relative to.
+    """
+    manifest = parse_manifest(data, file)
+    found = []
+    for entry, group in manifest.all_entries():
+        text = (parts / entry.part).read_text(encoding="utf-8") if entry.part else entry.body and entry.body.text
+        if text and entry.kind not in ("copy", "backport"):
+            found.append(f"{manifest.ref(entry, group)}\n{text}")
+    return manifest.module, hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()[:10] if found else ""
 
 
 def _deltas(manifest: Manifest) -> Iterator[Mutation]:

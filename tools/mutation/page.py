@@ -37,10 +37,13 @@ _CODE_INTRO = """\
 Written by `tools/mutate --code --write`; do not edit. Of the code that is no upstream text (parts, bodies of delegates) each
 comparison, constant, condition, call, assignment and so on was changed or left out, one at a time, and the tests that reach the
 line (or those of some files, with `--tests`) were run until one fails. {ascend} Those that nobody notices are below, with the reason.
-Modules are judged one by one (`--module`); of those with dashes in the table, no change was judged.
+Modules are judged one by one (`--module`), each as its `code` was then; of those with dashes in the table, no change was judged.
 """
 _CODE_SECTION = "## Not noticed in "
 _ROW = re.compile(r"\| `(?P<entry>[^`]+)` \| (?P<delta>.*) \| (?P<what>.*) \|")
+_CODE_ROW = re.compile(
+    r"\| (?P<module>\w+) \| (?P<changes>\d+) \| (?P<noticed>\d+) \| (?P<missed>\d+) \| `(?P<code>\w+)` \|"
+)
 _REFUSED = re.compile(r"`regen`: (PK.*)")
 _TEST = re.compile(r"`(tests/[^`]+)`")
 
@@ -56,7 +59,8 @@ def code_page(
     reasons: Mapping[str, str],
     *,
     ascend: bool,
-    all_of: Mapping[str, int] = {},
+    all_of: Mapping[str, int],
+    own: Mapping[str, str],
     old: str = "",
 ) -> str:
     """The text of the page's second part.
@@ -65,20 +69,21 @@ def code_page(
         verdicts: on all changes of some modules.
         reasons: why nobody notices some of them.
         ascend: whether vllm-ascend was there.
-        all_of: each module of the set and how many changes it has, in their order; without it, the modules of the verdicts.
-        old: the page as it was; what it says of other modules stays, while they have as many changes.
+        all_of: each module of the set and how many changes it has, in their order.
+        own: each module's digest of its own code.
+        old: the page as it was; what it says of other modules stays, while their code is the same.
     """
     judged = Counter(Path(m.module).stem for m, _ in verdicts)
     kept = read_code_page(old)
     rows: list[tuple[str, tuple[int, ...]]] = []
     sections: list[str] = []
-    for module, count in (all_of or judged).items():
+    for module, count in all_of.items():
         section: list[str] = []
         if module in judged:
             noticed = sum(v.noticed for m, v in verdicts if Path(m.module).stem == module)
             rows.append((module, (count, noticed, count - noticed)))
             section = [*_survivors(module, verdicts, reasons)]
-        elif module in kept and kept[module].counts[0] == count:
+        elif module in kept and (kept[module].counts[0], kept[module].code) == (count, own[module]):
             rows.append((module, kept[module].counts))
             section = list(kept[module].section)
         else:
@@ -86,12 +91,13 @@ def code_page(
         sections += section
     lines = [
         _CODE_INTRO.format(title=_CODE_TITLE, ascend=_ascend(ascend)),
-        "| module | changes | noticed | not noticed |",
-        "|:--|--:|--:|--:|",
+        "| module | changes | noticed | not noticed | code |",
+        "|:--|--:|--:|--:|:--|",
     ]
     total = [sum(column) for column in zip(*((*counts, 0, 0)[:3] for _, counts in rows), strict=True)]
     for module, counts in [*rows, ("all", tuple(total))]:
-        lines.append(f"| {module} | {' | '.join([*map(str, counts), '-', '-'][:3])} |")
+        code = f"`{own[module]}`" if module in own else ""
+        lines.append(f"| {module} | {' | '.join([*map(str, counts), '-', '-'][:3])} | {code} |")
     return "\n".join([*lines, *sections]) + "\n"
 
 
@@ -112,10 +118,12 @@ class Judged:
 
     Attributes:
         counts: changes, those that are noticed, and those that are not.
+        code: digest of the module's own code then.
         section: the lines about the latter.
     """
 
     counts: tuple[int, int, int]
+    code: str
     section: tuple[str, ...]
 
 
@@ -126,11 +134,11 @@ def read_code_page(text: str) -> dict[str, Judged]:
     sections = {lines[a].removeprefix(_CODE_SECTION): ["", *lines[a:b]] for a, b in pairwise(starts)}
     found = {}
     for line in lines[: starts[0]]:
-        cells = [cell.strip() for cell in line.strip("| ").split("|")]
-        if len(cells) == 4 and cells[0] != "all" and all(cell.isdigit() for cell in cells[1:]):
-            changes, noticed, missed = (int(cell) for cell in cells[1:])
-            section = "\n".join(sections.get(cells[0], [])).rstrip("\n")
-            found[cells[0]] = Judged((changes, noticed, missed), tuple(section.split("\n")) if section else ())
+        if row := _CODE_ROW.fullmatch(line):
+            changes, noticed, missed = (int(row[name]) for name in ("changes", "noticed", "missed"))
+            section = "\n".join(sections.get(row["module"], [])).rstrip("\n")
+            lines_of = tuple(section.split("\n")) if section else ()
+            found[row["module"]] = Judged((changes, noticed, missed), row["code"], lines_of)
     return found
 
 

@@ -20,7 +20,7 @@ from afd_patchkit.findings.errors import PatchkitError
 from tools import pinned
 from tools.environments import ROOT, cache_folder
 from tools.mutation.code import CodeMutation, code_mutations
-from tools.mutation.deltas import CannotDrop, Mutation, mutations, upstream_scopes, without
+from tools.mutation.deltas import CannotDrop, Mutation, mutations, own_code, upstream_scopes, without
 from tools.mutation.judge import Judge, LineJudge, Verdict
 from tools.mutation.lines import Records
 from tools.mutation.page import PAGE, REASONS, code_page, page, read_page, read_reasons, with_part
@@ -70,6 +70,13 @@ def found_code(generator: Generator, name: str, modules: Mapping[str, str]) -> l
     if not result:
         raise Broken(f"there is no set {name} with code of its own")
     return result
+
+
+def own_codes(generator: Generator, name: str) -> dict[str, str]:
+    """Of each module of a set that has code of its own, a digest of that."""
+    root = generator.project.root
+    codes = (own_code(data, file, (root / file).parent) for file, data in generator.manifests(name))
+    return {Path(module).stem: code for module, code in codes if code}
 
 
 def chosen(mutation: Mutation | CodeMutation, modules: Sequence[str], only: Sequence[str]) -> bool:
@@ -420,12 +427,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     deltas: Verdicts = []
     code: CodeVerdicts = []
     all_of: Mapping[str, int] = {}
+    own: Mapping[str, str] = {}
     try:
         with ExitStack() as stack:
             place = Place.make(stack, ROOT, options)
             if options.code:
                 code = code_judged(place)
                 all_of = Counter(Path(m.module).stem for m in found_code(place.generator, options.set, place.modules))
+                own = own_codes(place.generator, options.set)
             else:
                 deltas = judged(place)
     except PatchkitError as error:
@@ -444,7 +453,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.code:
         reasons = read_reasons(REASONS)
         result = code_summary(code, reasons, whole=not (partly or options.module))
-        part = code_page(code, reasons, ascend=with_ascend, all_of=all_of, old=old)
+        part = code_page(code, reasons, ascend=with_ascend, all_of=all_of, own=own, old=old)
     else:
         result = summary(deltas)
         part = page(deltas, vllm=VLLM, ascend=with_ascend)
