@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.operations import OPERATIONS
+from afd_patchkit.project import load_project
+from afd_patchkit.queries import inventory
+from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.version import __version__
 from tools import environments
 
@@ -96,6 +100,13 @@ def test_every_link_between_documents_leads_somewhere(root):
     ]:
         for target in re.findall(r"\]\(<?([^)#:>]+)(?:#[^)]*)?>?\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.relative_to(root)} links to {target}"
+
+
+def test_the_inventory_is_proven_by_its_own_digests(root):
+    """Without its seal `check` would load every manifest to compare it, which is most of the time that a check takes."""
+    project = load_project(root)
+    page = inventory.sealed(inventory.render(project, load_manifests(project)), current_inputs(project))
+    assert inventory.path_of(project).read_text(encoding="utf-8") == page, "run `afd-patchkit inventory`"
 
 
 def test_the_numbers_that_say_what_changed_stand_where_the_policy_says(root):
