@@ -46,6 +46,7 @@ class OwnText:
         pieces: its entries, in order.
         ours: the bytes of the text that no upstream wrote, in order and disjoint.
         imports: what manifest and parts import: module, attribute, and the name that it binds.
+        make: of a text that was read from the disk, generates the module again; None where that fails.
     """
 
     module: str
@@ -53,6 +54,12 @@ class OwnText:
     pieces: tuple[Piece, ...]
     ours: tuple[tuple[int, int], ...]
     imports: tuple[tuple[str, str | None, str], ...]
+    make: Callable[[], OwnText | None] | None = field(default=None, compare=False)
+
+    @cached_property
+    def whole(self) -> OwnText:
+        """The module with its entries, which a file on the disk does not tell."""
+        return (self.make() if self.make is not None else None) or self
 
     @cached_property
     def file(self) -> SourceFile:

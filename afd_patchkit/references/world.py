@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from afd_patchkit.references.class_body import abstract
@@ -73,26 +74,32 @@ class World:
     ) -> None:
         self.text, self.texts, self.catalogue = texts[module], texts, catalogue
         own = {name: text.file for name, text in texts.items() if text.parses}
-        self.trees = Trees(upstream_of, own, package, catalogue.modules - gone)
-        self.classes = Classes(self.trees, self._meant_for)
+
+        def looked_up() -> Classes:
+            trees = Trees(upstream_of, own, package, catalogue.modules - gone)
+            return Classes(trees, partial(self._meant_for, trees))
+
+        self.classes, self._elsewhere = looked_up(), looked_up()
+        self.trees = self.classes.trees
         receivers: dict[int, Class] = {}
         for piece in self.text.pieces if module in own else ():
             owner = piece.symbol.rpartition(".")[0]
-            cls = None if piece.group or ":" not in owner else self._class(owner)
+            cls = None if piece.group or ":" not in owner else self._class(self.trees, owner)
             if cls is not None:
                 receivers.update((id(node), cls) for node in _definitions(self.text, piece))
         self.inference = Inference(self.classes, receivers)
         self._contracts: dict[Thing, Contract] = {}
 
-    def _class(self, reference: str) -> Class | None:
+    @staticmethod
+    def _class(trees: Trees, reference: str) -> Class | None:
         """An upstream class, on the target."""
         module, _, qualname = reference.partition(":")
-        thing = self.trees.chain(module, qualname)
+        thing = trees.chain(module, qualname)
         return thing if isinstance(thing, Class) else None
 
-    def _meant_for(self, cls: Class) -> Sequence[Class]:
+    def _meant_for(self, trees: Trees, cls: Class) -> Sequence[Class]:
         """The classes that the members of a class of ours were copied from."""
-        found = [self._class(reference) for reference in self.catalogue.classes.get(cls.reference, ())]
+        found = [self._class(trees, reference) for reference in self.catalogue.classes.get(cls.reference, ())]
         return tuple(dict.fromkeys(c for c in found if c is not None))
 
     # ---- references -------------------------------------------------------------------------------------------
@@ -187,15 +194,16 @@ class World:
         if not isinstance(receiver, Instance) or not isinstance(reference.node, ast.Attribute):
             return False
         name = reference.node.attr
-        if any(name in _stored(text) for text in self.texts.values()):
+        if any(name in _stored(text.whole) for text in self.texts.values()):
             return True
         if reference.by_annotation and self._to_be_extended(receiver.of):
             return True
+        others = self._elsewhere  # what all modules of ours extend is read here, and is no file of this one
         return any(
-            receiver.of in self.classes.view(cls).order[1:] and name in self.classes.names(cls)
+            receiver.of in others.view(cls).order[1:] and name in others.names(cls)
             for file in self.trees.own.values()
             for node in file.tree.body
-            if isinstance(node, ast.ClassDef) and isinstance(cls := self.trees.name(file.module, node.name), Class)
+            if isinstance(node, ast.ClassDef) and isinstance(cls := others.trees.name(file.module, node.name), Class)
         )
 
     def _to_be_extended(self, cls: Class) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from afd_patchkit.assemble.memo import Memo
 from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.errors import ManifestError
@@ -123,7 +124,8 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
     results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, options)
     if not moved:
         results = [result.pinned() for result in results]
-    results, references = judged(project, workspace, loaded.manifests, results, opener.options.sources)
+    memo = Memo(opener.options.store, workspace)
+    results, references = judged(project, workspace, loaded.manifests, results, opener.options.sources, memo)
     if lock is not None and options.modules and not elsewhere:
         kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}
         inputs = partly(lock, inputs, results)

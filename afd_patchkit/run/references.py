@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from afd_patchkit.assemble.memo import Memo
 from afd_patchkit.assemble.module import module_name
 from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.assemble.workspace import Workspace
@@ -19,6 +20,7 @@ from afd_patchkit.references.overrides import unfit_callers
 from afd_patchkit.references.patched import uses_of_patched
 from afd_patchkit.references.texts import Catalogue, OwnText
 from afd_patchkit.references.world import World
+from afd_patchkit.run.modules import make_module
 from afd_patchkit.run.ownership import module_path
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
@@ -70,6 +72,7 @@ def judged(
     manifests: Sequence[Manifest],
     results: Sequence[ModuleResult],
     sources: Iterable[str],
+    memo: Memo,
 ) -> tuple[list[ModuleResult], ReferenceCounts]:
     """The results with findings about their references, and with these in what the lock keeps; and how much could be told.
 
@@ -79,12 +82,16 @@ def judged(
         manifests: all manifests of the project.
         results: what was generated now.
         sources: pins that the user names a source of.
+        memo: entries that earlier runs generated.
     """
     total = ReferenceCounts()
     if not any(r.own for r in results):
         return list(results), total
-    texts = own_texts(project, manifests, [r.own for r in results if r.own is not None])
     gone = frozenset(module_name(project.package, r.module) for r in results if r.wholly_retired)
+    others = [m for m in manifests if module_name(project.package, m.module) not in gone]
+    texts = own_texts(
+        project, others, [r.own for r in results if r.own is not None], partial(_made, project, workspace, memo)
+    )
     catalogue = Catalogue.of(manifests, partial(module_name, project.package))
     upstream_of = judged_packages(workspace, manifests, sources)
     described = {m.module: m for m in manifests}
@@ -103,8 +110,20 @@ def judged(
     return out, total
 
 
-def own_texts(project: Project, manifests: Sequence[Manifest], texts: Iterable[OwnText]) -> dict[str, OwnText]:
-    """All modules of ours: those that were generated now, the others as they lie on the disk."""
+def own_texts(
+    project: Project,
+    manifests: Sequence[Manifest],
+    texts: Iterable[OwnText],
+    make: Callable[[Manifest], OwnText | None],
+) -> dict[str, OwnText]:
+    """All modules of ours: those that were generated now, the others as they lie on the disk.
+
+    Args:
+        project: the project.
+        manifests: of the modules that are not gone.
+        texts: what was generated now.
+        make: generates a module that lies on the disk, should it be asked which of its text is ours.
+    """
     found = {text.module: text for text in texts}
     for manifest in manifests:
         name = module_name(project.package, manifest.module)
@@ -113,8 +132,12 @@ def own_texts(project: Project, manifests: Sequence[Manifest], texts: Iterable[O
                 text = module_path(project, manifest.module).read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError):
                 continue
-            found[name] = OwnText(name, text, (), (), ())
+            found[name] = OwnText(name, text, (), (), (), partial(make, manifest))
     return found
+
+
+def _made(project: Project, workspace: Workspace, memo: Memo, manifest: Manifest) -> OwnText | None:
+    return make_module(project, workspace, manifest, memo).own
 
 
 def places_of(project: Project, manifest: Manifest, parts: Iterable[str]) -> Places:

@@ -1,0 +1,147 @@
+"""A run that generates one module of several says of it what a run of all says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.upgrade.world import World
+
+RELEASE = {
+    "bases": """
+        class Base:
+            def close(self):
+                return None
+        """,
+    "engine": """
+        from acme.bases import Base
+
+        class U(Base):
+            def run(self):
+                return 1
+
+        def f(u: U):
+            return u
+
+        def g(u: U):
+            return u
+        """,
+    "kinds": """
+        from acme.engine import U
+
+        class Kind(U):
+            def mark(self):
+                return 2
+        """,
+}
+READS = """
+- name: ours
+  before: "return u"
+  insert: "print(u.mark)"
+"""
+SETS = """
+- name: ours
+  before: "return u"
+  insert: "u.mark = 1"
+"""
+EXTENDS = """
+schema: 1
+module: set/other.py
+summary: A class of ours that has the attribute.
+pin: acme
+imports: [from acme.kinds import Kind]
+entries:
+  - kind: owned
+    part: parts/other.py
+    reason: a test
+"""
+LEANS = """
+schema: 1
+module: set/runner.py
+summary: Leans on a module that may retire.
+pin: acme
+entries:
+  - kind: owned
+    part: parts/runner.py
+    reason: a test
+"""
+RETIRES = """
+schema: 1
+module: set/other.py
+summary: Retires when upstream has f.
+pin: acme
+remove_when: [{defines: "acme.engine:U.run"}]
+entries:
+  - symbol: acme.engine:g
+    reason: a test
+"""
+
+
+LEANING = """
+def use():
+    from generated_acme.set.other import g
+
+    return g
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A project of one entry that reads an attribute which upstream's class has not."""
+    made = World(tmp_path)
+    made.release("1.0", dict(RELEASE))
+    made.deltas(READS, name="runner")
+    return made
+
+
+def same_as_full(world: World, *modules: str) -> None:
+    """Generate `modules` alone, after a change of a comment; then everything: nothing may differ."""
+    for name in modules:
+        path = world.root / f"manifests/set/{name}.yaml"
+        path.write_text(f"{path.read_text(encoding='utf-8')}# changed\n", encoding="utf-8")
+    world.regen()
+    partial = world.state()
+    world.regen(full=True)
+    assert world.state() == partial
+    assert world.run({"acme": world.releases / "acme-1.0"}, only_check=True, full=True).exit_code == 0
+
+
+@pytest.mark.parametrize("changed", ["runner", "other"])
+def test_what_another_module_sets(world: World, changed: str) -> None:
+    """`u.mark` is there because the other module sets it, whether that one is generated now or not."""
+    world.deltas(SETS, symbol="g", name="other")
+    world.regen(full=True)
+    same_as_full(world, changed)
+
+
+@pytest.mark.parametrize("changed", ["runner", "other"])
+def test_what_a_class_of_another_module_has(world: World, changed: str) -> None:
+    world.write("manifests/set/other.yaml", EXTENDS)
+    world.write("manifests/set/parts/other.py", "class Ours(Kind):\n    pass\n")
+    world.regen(full=True)
+    same_as_full(world, changed)
+    files = world.project.lock.read_text(encoding="utf-8")
+    assert "acme/kinds.py" in files
+
+
+def test_files_follow_from_the_module_alone(world: World) -> None:
+    """What is read in search of a class that has the attribute is no file of the module that reads it."""
+    import json
+
+    world.write("manifests/set/other.yaml", EXTENDS)
+    world.write("manifests/set/parts/other.py", "class Ours(Kind):\n    pass\n")
+    world.regen(full=True)
+    found = json.loads(world.project.lock.read_text(encoding="utf-8"))["modules"]["set/runner.py"]["files"]["acme"]
+    assert found == ["acme/bases.py", "acme/engine.py"]
+
+
+def test_what_a_module_was_before_it_retired_is_no_module(world: World) -> None:
+    world.write("manifests/set/runner.yaml", LEANS)
+    world.write("manifests/set/parts/runner.py", LEANING)
+    world.write("manifests/set/other.yaml", RETIRES.replace("U.run", "U.gone"))
+    world.regen(full=True)
+    assert (world.root / "generated/generated_acme/set/other.py").exists()
+    world.write("manifests/set/other.yaml", RETIRES)
+    found = world.run({"acme": world.releases / "acme-1.0"}, full=True)
+    assert "PK330" in {f.code for f in found.findings if f.exit_code}
