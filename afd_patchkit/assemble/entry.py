@@ -84,6 +84,7 @@ class GeneratedEntry:
         body: its text without the header, indented for its place.
         findings: what does not stop generation.
         completions: what completes its symbol elsewhere.
+        asks: pins all of whose files were searched for globals that they set.
     """
 
     entry: Entry
@@ -100,6 +101,7 @@ class GeneratedEntry:
     findings: tuple[Finding, ...] = ()
     watched: tuple[Symbol, ...] = field(default=())
     completions: tuple[Completion, ...] = ()
+    asks: tuple[str, ...] = ()
 
     @property
     def name_spans(self) -> tuple[Span, ...]:

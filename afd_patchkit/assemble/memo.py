@@ -1,8 +1,8 @@
 """Entries that an earlier run generated from the same inputs.
 
 A manifest that changes in one place is generated again as a whole, yet its other entries come out as before. What makes an
-entry is its own manifest text, what its module provides by itself, and the artifacts of its pins; where all of that is
-the same, the kept product is the one that would come out.
+entry is its own manifest text, what its module provides by itself, the artifacts of its pins, and the code of the engine;
+where all of that is the same, the kept product is the one that would come out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from afd_patchkit.assemble.product import Product, from_json, to_json
+from afd_patchkit.assemble.sources import engine_digest
 from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.digests import sha256
 from afd_patchkit.manifest.nested import nested, takes_of
@@ -20,7 +21,7 @@ from afd_patchkit.model import Code, Entry, Model, Probe
 from afd_patchkit.upstream.cache import Store
 from afd_patchkit.version import ENGINE, __version__
 
-FORMAT = 6
+FORMAT = 7
 """Of the kept JSON data; raised when `product.to_json` writes something else."""
 
 
@@ -78,7 +79,10 @@ class Memo:
             self._store.put_document(to_json(product), "entries", key)
 
     def _key(self, inputs: Inputs) -> str | None:
-        """Digest of all inputs; None when an upstream is a tree, which may change at any time."""
+        """Digest of all inputs; None when an upstream is a tree, which may change at any time, or the engine cannot be read."""
+        engine = engine_digest()
+        if engine is None:
+            return None
         artifacts = {}
         for name in sorted(self._pins(inputs)):
             artifact = self._workspace.upstream(name).artifact
@@ -91,7 +95,7 @@ class Memo:
             "entry": plain(inputs.entry),
             "removal": plain(inputs.removal),
         }
-        return sha256(json.dumps([FORMAT, ENGINE, __version__, artifacts, facts], sort_keys=True).encode())
+        return sha256(json.dumps([FORMAT, ENGINE, __version__, engine, artifacts, facts], sort_keys=True).encode())
 
     def _pins(self, inputs: Inputs) -> set[str]:
         """The pins that the entry is made from: its own, that of the code it runs on, those it takes from or watches."""

@@ -38,6 +38,7 @@ from afd_patchkit.files import read_regular
 from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitError
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
+from afd_patchkit.names import elsewhere
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
 from afd_patchkit.names.model import ImportNeed, NamePlan
 from afd_patchkit.references.judge import Places, placed
@@ -265,12 +266,12 @@ class ModuleMaker:
     ) -> Attempt:
         ref = self.manifest.ref(entry, group)
         if memo is None:
-            return Attempt(entry, group, ref, self._entry(entry, group, provided))
+            return Attempt(entry, group, ref, self._asking(entry, group, provided))
         inputs = self._inputs(entry, group, provided)
         kept = memo.find(inputs)
         if kept is not None:
             return Attempt(entry, group, ref, kept=kept)
-        attempt = Attempt(entry, group, ref, self._entry(entry, group, provided))
+        attempt = Attempt(entry, group, ref, self._asking(entry, group, provided))
         assert attempt.product is not None
         memo.keep(inputs, attempt.product)
         return attempt
@@ -288,6 +289,11 @@ class ModuleMaker:
             removal=self.conditions(entry),
             part=self._part_of(entry),
         )
+
+    def _asking(self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str]) -> GeneratedEntry:
+        with elsewhere.asked() as pins:
+            made = self._entry(entry, group, provided)
+        return replace(made, asks=tuple(sorted(pins)))
 
     def _entry(self, entry: Entry, group: ClassGroup | None, provided: Mapping[str, str]) -> GeneratedEntry:
         ref = self.manifest.ref(entry, group)

@@ -38,6 +38,7 @@ class Product:
         upstream_lines: non-blank lines of the symbol.
         verbatim_lines: those that stand whole in `body`.
         findings: what does not stop generation.
+        asks: pins all of whose files were searched for globals that they set.
     """
 
     ref: str
@@ -53,6 +54,7 @@ class Product:
     upstream_lines: int = 0
     verbatim_lines: int = 0
     findings: tuple[Finding, ...] = ()
+    asks: tuple[str, ...] = ()
 
     @property
     def upstream_text(self) -> str | None:
@@ -83,6 +85,7 @@ def product_of(generated: GeneratedEntry) -> Product:
         upstream_lines=_code_lines(symbol) if copied and symbol else 0,
         verbatim_lines=verbatim_lines(generated.body, symbol.file) if copied and symbol else 0,
         findings=generated.findings,
+        asks=generated.asks,
     )
 
 
@@ -119,6 +122,7 @@ def to_json(product: Product) -> dict[str, Any]:
         "upstream_lines": product.upstream_lines,
         "verbatim_lines": product.verbatim_lines,
         "findings": [asdict(replace(found, manifest=None)) for found in product.findings],
+        "asks": list(product.asks),
     }
 
 
@@ -158,6 +162,7 @@ def from_json(kept: Mapping[str, Any], where: Position, read: ReadFile) -> Produ
         upstream_lines=kept["upstream_lines"],
         verbatim_lines=kept["verbatim_lines"],
         findings=tuple(_finding(found, where) for found in kept["findings"]),
+        asks=tuple(kept["asks"]),
     )
 
 

@@ -65,6 +65,8 @@ def record(module: GeneratedModule) -> ModuleResult:
         "retired": {r.name: describe_probes([r.probe]) for r in module.retired},
         "parts": sorted(part.path for part in module.parts),
     }
+    if asks := sorted({pin for p in module.products for pin in p.asks}):
+        lock["asks"] = asks
     if module.text:
         lock["sha256"] = sha256(module.text.encode())
         lock["outline"] = sha256(module.outline.encode())

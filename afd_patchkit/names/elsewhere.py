@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
@@ -26,6 +28,7 @@ Plain = dict[str, list[str]]
 
 _KNOWN: WeakKeyDictionary[Upstream, Elsewhere] = WeakKeyDictionary()
 _SAVE: WeakKeyDictionary[Upstream, Callable[[Plain], None]] = WeakKeyDictionary()
+_ASKED: ContextVar[set[str] | None] = ContextVar("_ASKED", default=None)
 _STORES = (
     re.compile(rb"^[ \t]*(?!self\.|cls\.)([A-Za-z_][\w.]*)\.\w+[ \t]*(?::[^=\n]*|[-+*/|&^%@<>]{0,2})=(?!=)", re.M),
     re.compile(rb"^[ \t]*([\w.]+(?:[ \t]*,[ \t]*[\w.]+)+)[ \t]*=(?!=)", re.M),
@@ -39,6 +42,8 @@ _WORDS = re.compile(rb"[A-Za-z_]\w*")
 
 def set_elsewhere(upstream: Upstream) -> Elsewhere:
     """The globals that other modules of an upstream set; nothing where its files cannot be had."""
+    if (names := _ASKED.get()) is not None:
+        names.add(upstream.pin)
     known = _KNOWN.get(upstream)
     if known is None:
         try:
@@ -48,6 +53,17 @@ def set_elsewhere(upstream: Upstream) -> Elsewhere:
         if upstream in _SAVE:
             _SAVE[upstream](told(upstream) or {})
     return known
+
+
+@contextmanager
+def asked() -> Iterator[set[str]]:
+    """The pins whose globals are asked for meanwhile, whether the answer is known or not."""
+    names: set[str] = set()
+    token = _ASKED.set(names)
+    try:
+        yield names
+    finally:
+        _ASKED.reset(token)
 
 
 def tell(upstream: Upstream, known: Mapping[str, Collection[str]]) -> None:
@@ -61,7 +77,7 @@ def save(upstream: Upstream, keep: Callable[[Plain], None]) -> None:
 
 
 def told(upstream: Upstream) -> Plain | None:
-    """What the lock keeps; None when nobody has asked."""
+    """The answer as the lock keeps it; None when it is not known."""
     known = _KNOWN.get(upstream)
     return None if known is None else {module: sorted(names) for module, names in sorted(known.items())}
 

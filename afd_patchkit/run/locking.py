@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from afd_patchkit.assemble.result import ModuleResult
+from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Severity
 from afd_patchkit.model import Pin, Pins
 from afd_patchkit.names import elsewhere
@@ -47,12 +48,16 @@ def build_lock(
         for pin, used in result.files.items():
             for path, (raw, text) in used.items():
                 files.setdefault(pin, {})[path] = {"raw": raw, "text": text}
+    asked = {pin for found in modules.values() for pin in found.get("asks", ())}
     lock: Lock = {
         "schema": locks.SCHEMA,
         "tool": __version__,
         "engine": ENGINE,
         "inputs": dict(inputs),
-        "pins": {name: _pin_record(name, pin, opener, files.get(name, {}), old) for name, pin in pins.pins.items()},
+        "pins": {
+            name: _pin_record(name, pin, opener, files.get(name, {}), asked=name in asked)
+            for name, pin in pins.pins.items()
+        },
         "modules": modules,
         "warnings": sorted({code for found in modules.values() for code in found.get("warnings", ())}),
     }
@@ -76,7 +81,7 @@ def partly(lock: Lock, inputs: Mapping[str, str], results: Sequence[ModuleResult
     return {**lock["inputs"], **{name: digest for name, digest in inputs.items() if name in used}}
 
 
-def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], old: Lock | None) -> dict[str, Any]:
+def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
     out: dict[str, Any] = {
         "distribution": pin.distribution,
         "version": pin.version,
@@ -94,9 +99,8 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], o
     if upstream is not None:
         artifact = upstream.artifact
         out["artifact"] = {"source": artifact.source, "file": artifact.file, "sha256": artifact.sha256}
-    names = elsewhere.told(upstream) if upstream is not None else None
-    if names is not None or (known is not None and "set" in known):
-        out["set"] = names if names is not None else known["set"]  # type: ignore[index]
+    if asked and (names := _set_elsewhere(name, pin, opener)) is not None:
+        out["set"] = names
     if (
         known is not None
         and known["artifact"]["source"] != "none"
@@ -105,3 +109,16 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], o
         # the same release, proved file by file on reading: equal digests are equal, wherever they lie
         out["artifact"] = dict(known["artifact"])
     return out
+
+
+def _set_elsewhere(name: str, pin: Pin, opener: Opener) -> Mapping[str, Any] | None:
+    """The globals of a pin that its modules set in each other; None where its files cannot be had."""
+    known = opener.known(name) or {}
+    if name not in opener.opened and "set" in known:
+        return known["set"]  # type: ignore[no-any-return]
+    try:
+        upstream = opener(name, pin)
+    except PatchkitError:
+        return None
+    elsewhere.set_elsewhere(upstream)  # an entry that was kept, or a worker, asked; this process may not have
+    return elsewhere.told(upstream)

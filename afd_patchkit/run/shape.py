@@ -60,6 +60,7 @@ _MODULE = {
     "parts": _TEXTS,
     "retired": {"*": str},
     "warnings": _TEXTS,
+    "asks?": _TEXTS,
     "sha256?": str,
     "outline?": str,
 }

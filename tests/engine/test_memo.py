@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import py_compile
 import shutil
+import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from afd_patchkit.assemble import memo
+from afd_patchkit.assemble import memo, sources
 from afd_patchkit.assemble.module import ModuleMaker
 from tests.engine.sample import ENGINE, LOG, TOOLS, Sample, codes
+from tests.invented import write_tree
 from tests.upstream.packages import make_wheel
 
 WATCHER = """
@@ -141,3 +147,84 @@ def test_another_tool_or_engine_finds_nothing(
     project.edit(f"manifests/{RUNNER}", "summary:", "# moves every line\nsummary:")
     project.regen(sources=wheel(project))
     assert made == [STEP, TOTAL]
+
+
+def test_the_lock_is_the_same_without_an_old_one(project: Sample) -> None:
+    """What all files of a pin were searched for belongs in it, whoever has the answer: the lock, the cache, a worker."""
+    found = project.lock.read_bytes()
+    assert json.loads(found)["modules"]["acme_set/runner.py"]["asks"] == ["acme"]
+    assert "set" in json.loads(found)["pins"]["acme"]
+    for more in ({}, {"jobs": 2}, {"jobs": 2, "full": True}):
+        project.lock.unlink()
+        project.regen(sources=wheel(project), **more)
+        assert project.lock.read_bytes() == found, more
+
+
+def test_the_lock_does_not_hold_what_nobody_asks(project: Sample) -> None:
+    """The cache knows the answer from another run, or the lock does; this project has no use for it."""
+    for path in (project.root / "manifests/acme_set").glob("*.yaml"):
+        if path.stem != "watcher":
+            path.unlink()
+    project.regen(sources=wheel(project))
+    found = project.lock.read_bytes()
+    assert "set" not in json.loads(found)["pins"]["acme"]
+    for full in (False, True):
+        project.lock.unlink()
+        project.regen(sources=wheel(project), full=full)
+        assert project.lock.read_bytes() == found, full
+
+
+def test_another_engine_of_the_same_number_shares_nothing(
+    project: Sample, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.lock.unlink()
+    project.regen(sources=wheel(project))
+    assert made == []
+    monkeypatch.setattr(memo, "engine_digest", lambda: "another")
+    project.lock.unlink()
+    project.regen(sources=wheel(project))
+    assert made == [STEP, TOTAL, WATCH]
+
+
+def test_an_engine_that_cannot_be_read_keeps_nothing(
+    project: Sample, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memo, "engine_digest", lambda: None)
+    for _ in range(2):
+        project.lock.unlink()
+        project.regen(sources=wheel(project))
+    assert made == [STEP, TOTAL, WATCH] * 2
+
+
+@pytest.mark.parametrize("how", ["folder", "compiled", "archive"])
+def test_the_digest_of_an_engine_is_that_of_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Wherever it is installed: as files, as compiled files alone, in an archive."""
+    digests = {}
+    for name, code in {"one": "x = 1\n", "same": "x = 1\n", "other": "x = 2\n"}.items():
+        folder = tmp_path / name / "acme_engine"
+        write_tree(folder, {"__init__.py": "", "made/part.py": code, "cli/part.py": f"name = {name!r}\n"})
+        place = folder.parent
+        if how == "compiled":
+            for path in folder.rglob("*.py"):
+                py_compile.compile(
+                    str(path),
+                    str(path.with_suffix(".pyc")),
+                    dfile=path.name,
+                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                )
+                path.unlink()
+        elif how == "archive":
+            (folder / "cli/part.py").unlink()
+            place = tmp_path / f"{name}.zip"
+            with zipfile.ZipFile(place, "w") as archive:
+                for path in sorted(folder.rglob("*.py")):
+                    info = zipfile.ZipInfo(path.relative_to(folder.parent).as_posix())
+                    archive.writestr(info, path.read_bytes())
+        monkeypatch.syspath_prepend(str(place))
+        monkeypatch.delitem(sys.modules, "acme_engine", raising=False)
+        package = importlib.import_module("acme_engine")
+        assert str(place) in str(package.__file__)
+        digests[name] = sources.digest_of(package)
+        monkeypatch.delitem(sys.modules, "acme_engine")
+    assert digests["one"] == digests["same"] != digests["other"]
+    assert digests["one"]
