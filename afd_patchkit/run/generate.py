@@ -18,6 +18,7 @@ from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
 from afd_patchkit.run.compare import check_files, locked_report, stale_inputs
+from afd_patchkit.run.dependents import dependents
 from afd_patchkit.run.differences import differences, status_of
 from afd_patchkit.run.lock import Lock, check_entries, load
 from afd_patchkit.run.locking import build_lock, partly
@@ -122,6 +123,10 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
     if lock is not None and not (options.full or elsewhere or options.modules):
         kept = _proved(project, lock, inputs, chosen)
     results = generate_modules(project, workspace, [m for m in chosen if m.module not in kept], opener, options)
+    if lock is not None and kept:
+        again = dependents(project, lock, kept, results, chosen)
+        kept = {name: found for name, found in kept.items() if name not in again}
+        results += generate_modules(project, workspace, [m for m in chosen if m.module in again], opener, options)
     if not moved:
         results = [result.pinned() for result in results]
     memo = Memo(opener.options.store, workspace)

@@ -145,3 +145,90 @@ def test_what_a_module_was_before_it_retired_is_no_module(world: World) -> None:
     world.write("manifests/set/other.yaml", RETIRES)
     found = world.run({"acme": world.releases / "acme-1.0"}, full=True)
     assert "PK330" in {f.code for f in found.findings if f.exit_code}
+
+
+OURS = """
+schema: 1
+module: set/other.py
+summary: A class of ours.
+pin: acme
+imports: [from acme.bases import Base, from acme.engine import U]
+entries:
+  - kind: owned
+    part: parts/other.py
+    reason: a test
+"""
+BETWEEN = """
+schema: 1
+module: set/between.py
+summary: Leads on to it.
+pin: acme
+entries:
+  - kind: owned
+    part: parts/between.py
+    reason: a test
+"""
+WAYS = {
+    "imported": "from generated_acme.set.other import Ours\n",
+    "of several": "from generated_acme.set.other import (\n    Ours,\n)\n",
+    "as a module": "from generated_acme.set import other\n\nOurs = other.Ours\n",
+    "by its whole name": "import generated_acme.set.other\n\nOurs = generated_acme.set.other.Ours\n",
+    "by another module": "from generated_acme.set.between import Ours\n",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("base", ["U", "object"])
+def test_what_a_module_leans_on_changes(world: World, way: str, base: str) -> None:
+    """A module that did not change is judged anew where another one of ours has."""
+    world.write("manifests/set/runner.yaml", LEANS)
+    world.write("manifests/set/parts/runner.py", f"{WAYS[way]}\n\ndef use():\n    return Ours().close(), Ours.close\n")
+    world.write("manifests/set/between.yaml", BETWEEN)
+    world.write("manifests/set/parts/between.py", "from generated_acme.set.other import Ours\n")
+    world.write("manifests/set/other.yaml", OURS)
+    part = "manifests/set/parts/other.py"
+    world.write(part, "class Ours(Base):\n    pass\n")
+    world.regen(full=True)
+    world.edit(part, "(Base)", f"({base})")
+    sources = {"acme": world.releases / "acme-1.0"}
+    found = world.run(sources)
+    partial = world.state()
+    full = world.run(sources, full=True)
+    assert found.exit_code == full.exit_code == 0, (found.findings, full.findings)
+    assert world.state() == partial
+
+
+def test_what_a_module_leans_on_is_taken_away(world: World) -> None:
+    world.write("manifests/set/runner.yaml", LEANS)
+    world.write("manifests/set/parts/runner.py", LEANING.replace("g", "Ours").replace("Oursenerated", "generated"))
+    world.write("manifests/set/other.yaml", OURS)
+    part = "manifests/set/parts/other.py"
+    world.write(part, "class Ours(Base):\n    pass\n")
+    world.regen(full=True)
+    world.edit(part, "Ours", "Other")
+    sources = {"acme": world.releases / "acme-1.0"}
+    before = world.state()
+    assert [f.code for f in world.run(sources).findings if f.exit_code] == ["PK330"]
+    assert world.state() == before
+    (world.root / "manifests/set/other.yaml").unlink()
+    (world.root / part).unlink()
+    assert [f.code for f in world.run(sources).findings if f.exit_code] == ["PK330"]
+
+
+def test_what_a_module_takes_of_upstream_is_replaced_by_another(world: World) -> None:
+    """PK335 is about the module that takes it, which did not change."""
+    world.release("1.0", {**RELEASE, "user": "from acme.engine import g\n\ndef use(x):\n    return g(x)\n"})
+    world.write("manifests/set/runner.yaml", RETIRES.partition("remove_when")[0].replace("other", "runner") + USES)
+    world.regen(full=True)
+    world.write("manifests/set/other.yaml", RETIRES.replace('remove_when: [{defines: "acme.engine:U.run"}]\n', ""))
+    sources = {"acme": world.releases / "acme-1.0"}
+    found = {f.code for f in world.run(sources).findings if f.exit_code}
+    partial = world.state()
+    assert {f.code for f in world.run(sources, full=True).findings if f.exit_code} == found == {"PK335"}
+    assert world.state() == partial
+
+
+USES = """entries:
+  - symbol: acme.user:use
+    reason: a test
+"""
