@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,12 @@ from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import significant, tokens, tokens_in
 
 INDENT = "    "
+
+_BOUNDARY = re.compile(
+    r"#\W*(?:\S+ )?(?:START|BEGIN|END)\b|#\s*#?(?:end)?region\b|#\s*(?:fmt|isort):\s*(?:on|off)\b"
+    r"|#\s*(?:yapf|pylint|ruff)\b.*\b(?:en|dis)able\b|#.*\[(?:start|end)\b"
+)
+"""A comment that opens or closes a stretch of lines, such as another tool's fence: it belongs to no statement."""
 
 
 def indent_of(line: str) -> str:
@@ -93,6 +100,8 @@ class Place:
     def above(self, point: int, floor: int, indent: str) -> int:
         """Offset of the first of the comment lines that stand directly over `point`, with its indentation; else `point`.
 
+        A comment that opens or closes a stretch of lines is none of them.
+
         Args:
             point: where something starts a line.
             floor: a line above, which is none of them, nor are those above it.
@@ -100,7 +109,8 @@ class Place:
         """
         for line in range(self.file.line_of(point) - 1, floor, -1):
             text = self.file.lines(line, line)[0]
-            if not text.lstrip(" \t\f").startswith("#") or indent_of(text) != indent:
+            comment = text.lstrip(" \t\f")
+            if not comment.startswith("#") or indent_of(text) != indent or _BOUNDARY.match(comment):
                 break
             point = self.file.offset(line, len(text.encode()) - len(text.lstrip(" \t\f").encode()))
         return point

@@ -33,23 +33,60 @@ def test_k5_03_markers_of_neighbours_stay(sample: Sample) -> None:
             # ### OTHER START: a
             x += 1
             # ### OTHER END: a
+            # about the second
             x += 2
             # about the result
             return x
     """
-    entry = """
-        - symbol: acme.m:f
-          reason: r
-          deltas:
-            - name: no two
-              remove: |
-                x += 2
-    """
-    assert make(sample, upstream, entry).exit_code == 0
+    assert make(sample, upstream, REMOVE_SECOND).exit_code == 0
     text = sample.generated("out").read_text()
     assert text.count("# ### OTHER END: a\n") == 1
+    assert "# about the second" not in text
     assert "# about the result\n    return x\n" in text
     assert sample.load("out").f(0) == 1
+
+
+REMOVE_SECOND = """
+    - symbol: acme.m:f
+      reason: r
+      deltas:
+        - name: no two
+          remove: |
+            x += 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("comment", "stays"),
+    [
+        ("# END", True),
+        ("# BEGIN: fused part", True),
+        ("# <<<<<<< END patch", True),
+        ("# endregion", True),
+        ("#region second", True),
+        ("# fmt: on", True),
+        ("# isort: off", True),
+        ("# yapf: enable", True),
+        ("# pylint: enable=no-member", True),
+        ("# --8<-- [end:sum]", True),
+        ("# the end of the sum", False),
+        ("# START_TIME is not known here", False),
+        ("# regional sums", False),
+        ("# enable the second", False),
+    ],
+)
+def test_k5_03_what_bounds_a_stretch_of_lines_is_no_comment_of_a_statement(
+    sample: Sample, comment: str, stays: bool
+) -> None:
+    upstream = f"""
+        def f(x):
+            x += 1
+            {comment}
+            x += 2
+            return x
+    """
+    assert make(sample, upstream, REMOVE_SECOND).exit_code == 0
+    assert (f"    {comment}\n" in sample.generated("out").read_text()) == stays
 
 
 def test_k5_05_each_upstream_file_is_parsed_once(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:

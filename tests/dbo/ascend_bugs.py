@@ -109,7 +109,7 @@ def lengths_of_the_whole_batch() -> AbstractContextManager[None]:
 
 
 BUGS: dict[Bug, str] = {
-    only_the_first_stage_is_updated: "SimulationError: the device would hang",
+    only_the_first_stage_is_updated: "GraphParamsError: events, handles and operands of the stages with 2 tokens: [(2, 2, 2), (2, 2, 2)]",
     both_stages_are_updated_with_the_second_ones_lengths: "logits",
     the_stages_are_mixed_up: "logits",
     lengths_of_an_earlier_step: "logits",

@@ -77,7 +77,12 @@ class Engine:
         assert one.plan is not None
         nodes = [node for node in one.symbol.nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
         lines = tuple(min([n.lineno, *(d.lineno for d in n.decorator_list)]) for n in nodes)
-        facts = tuple(dict.fromkeys(_facts(one.plan, nodes)))
+        static = [
+            Rebinding("static", "staticmethod", "")
+            for change in one.renamed
+            if change.old.strip() == "@staticmethod" and not change.new
+        ]
+        facts = tuple(dict.fromkeys([*_facts(one.plan, nodes), *static]))
         second = tuple(maker.second_proof(made.text, [attempt]))
         return Made(made.text, facts, bool(facts or one.plan.rebindings), lines, second)
 

@@ -330,7 +330,7 @@ def _meanings(
     names = generated.names
     classes = functions[0].classes
     inner = bindings(classes[-1].body, "") if classes else {}
-    roots = {fact.new.partition(".")[0] for fact in facts if fact.kind not in {"mangled", "import"}}
+    roots = {fact.new.partition(".")[0] for fact in facts if fact.kind not in {"mangled", "import", "static"}}
     for fact in facts:
         found = _fact_meaning(upstream, functions[0], names, fact)
         if found:
@@ -386,6 +386,9 @@ def _fact_meaning(
 ) -> str | None:
     if fact.kind in {"mangled", "import"}:
         return _spelling(upstream, function, fact)
+    if fact.kind == "static":
+        hidden = "staticmethod" in upstream.names
+        return f"{function.qualname}: `staticmethod` is upstream's own" if hidden or not function.classes else None
     root, _, rest = fact.new.partition(".")
     paths = {f"{target}.{rest}".rstrip(".") for target in names.get(root, ())}
     owner = ".".join([upstream.module, *(c.name for c in function.classes)])

@@ -10,7 +10,7 @@ from typing import Literal
 from tools.oracles.sweep.scopes import Scopes, header_expressions
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-Kind = Literal["name", "super", "class", "mangled", "class-scope", "import", "globals"]
+Kind = Literal["name", "super", "class", "mangled", "class-scope", "import", "globals", "static"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Rebinding:
 
     Kinds: `name` (a global name, read or written), `super` (zero-argument `super()`; `new` is the class), `class`
     (`__class__`), `mangled` (a private name), `class-scope` (a name of the class body in the function's header), `import` (a
-    relative module, dots included), `globals` (`globals()`; `new` is the module's dictionary).
+    relative module, dots included), `globals` (`globals()`; `new` is the module's dictionary), `static` (the decorator of a static
+    method, which is a plain function outside of its class).
     """
 
     kind: Kind
@@ -136,6 +137,8 @@ class Rewrite(ast.NodeTransformer):
         self.firsts = outer
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             node.body = node.body or [ast.Pass()]
+            if not outer and self._new("static", "staticmethod") is not None:
+                node.decorator_list = [d for d in node.decorator_list if ast.unparse(d) != "staticmethod"]
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
