@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from afd_patchkit.digests import short
+from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.names.follow import resolve_dotted
 from afd_patchkit.source.locate import ACCESSORS, Symbol, dotted, first_line
@@ -77,6 +78,7 @@ class Touch:
         node: the statement, or the decorator.
         branch: the blocks that it stands in, each with its statement's line and its number there.
         span: the bytes that say it.
+        file: the file that it stands in; None for that of the definition.
     """
 
     subject: str
@@ -84,6 +86,7 @@ class Touch:
     node: ast.AST
     branch: tuple[tuple[int, int], ...]
     span: Span
+    file: SourceFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +95,14 @@ class Completion:
 
     Attributes:
         how: what it does.
+        path: the file that it stands in.
         line: its 1-based line.
         text: its first line.
         digest: digest of its code, layout aside.
     """
 
     how: How
+    path: str
     line: int
     text: str
     digest: str
@@ -113,14 +118,14 @@ def completions(symbol: Symbol, upstream: Upstream | None = None) -> tuple[Compl
     file = symbol.file
     found = [t for t in _touches(file).get(symbol.qualname, ()) if _counts(t, symbol)]
     found += _class_wide(symbol, upstream)
-    made = (_completion(file, touch) for touch in sorted(found, key=lambda t: t.span))
+    made = (_completion(touch.file or file, touch) for touch in sorted(found, key=lambda t: t.span))
     return tuple(dict.fromkeys(made))
 
 
 def _completion(file: SourceFile, touch: Touch) -> Completion:
     text = " ".join(t.text for t in significant(tokens_in(file, touch.span)))
     line = file.line_of(touch.span.start)
-    return Completion(touch.how, line, file.lines(line, line)[0].strip()[:100], short(text))
+    return Completion(touch.how, file.path, line, file.lines(line, line)[0].strip()[:100], short(text))
 
 
 def attributes_set(symbol: Symbol) -> tuple[str, ...]:
@@ -153,14 +158,14 @@ def incomplete(symbol: Symbol, found: Sequence[Completion], *, explained: bool) 
                 f"a statement elsewhere {words}: the copy of {symbol.reference} has nothing of that",
                 severity=Severity.NOTE if explained else None,
                 upstream=symbol.position,
-                details=places(symbol, some),
+                details=places(some),
                 help="Do the same for the copy (an owned part can), or say in `elsewhere:` why it needs none of it.",
             )
 
 
-def places(symbol: Symbol, found: Iterable[Completion]) -> tuple[str, ...]:
+def places(found: Iterable[Completion]) -> tuple[str, ...]:
     """Where completions stand, a line each."""
-    return tuple(f"{symbol.file.path}:{c.line}: {c.text}" for c in found)
+    return tuple(f"{c.path}:{c.line}: {c.text}" for c in found)
 
 
 def recorded(found: Iterable[Completion]) -> dict[str, list[str]]:
@@ -187,7 +192,7 @@ def _counts(touch: Touch, symbol: Symbol) -> bool:
 
 
 def _class_wide(symbol: Symbol, upstream: Upstream | None) -> Iterator[Touch]:
-    """Decorators and a metaclass of a member's class that may rewrite it."""
+    """What may rewrite a member with its class: decorators, a metaclass of its own or inherited, `__init_subclass__` of bases."""
     if not symbol.classes:
         return
     cls = symbol.classes[-1]
@@ -200,9 +205,35 @@ def _class_wide(symbol: Symbol, upstream: Upstream | None) -> Iterator[Touch]:
             and not _makes_dataclass(symbol, name, upstream)
         ):
             yield Touch(symbol.qualname, "rewritten", decorator, (), symbol.file.node_span(decorator))
+    yield from _metaclass(symbol.qualname, symbol.file, cls)
+    if upstream is not None:
+        yield from _inherited(symbol.qualname, symbol.file, cls, upstream, set())
+
+
+def _metaclass(subject: str, file: SourceFile, cls: ast.ClassDef) -> Iterator[Touch]:
     for keyword in cls.keywords:
         if keyword.arg == "metaclass" and dotted(keyword.value).rpartition(".")[2] not in _PLAIN_METACLASSES:
-            yield Touch(symbol.qualname, "rewritten", keyword, (), symbol.file.node_span(keyword))
+            yield Touch(subject, "rewritten", keyword, (), file.node_span(keyword), file)
+
+
+def _inherited(
+    subject: str, file: SourceFile, cls: ast.ClassDef, upstream: Upstream, seen: set[str]
+) -> Iterator[Touch]:
+    """What the bases of a class, as far as they stand in the tree, do to every class below them."""
+    for base in cls.bases:
+        name = dotted(base.value if isinstance(base, ast.Subscript) else base)
+        try:
+            found = resolve_dotted(upstream, file, name) if name else None
+        except UpstreamError:  # nobody can say what it does
+            continue
+        if found is None or found.file is None or not isinstance(found.node, ast.ClassDef) or found.reference in seen:
+            continue
+        seen.add(found.reference)
+        yield from _metaclass(subject, found.file, found.node)
+        for member in found.node.body:
+            if isinstance(member, FUNCTION) and member.name == "__init_subclass__":
+                yield Touch(subject, "rewritten", member, (), found.file.node_span(member), found.file)
+        yield from _inherited(subject, found.file, found.node, upstream, seen)
 
 
 def _makes_dataclass(symbol: Symbol, decorator: str, upstream: Upstream | None) -> bool:

@@ -249,7 +249,7 @@ def _completed(subject: Subject) -> list[Finding]:
             entry=subject.ref,
             manifest=subject.entry.where,
             upstream=symbol.position,
-            details=places(symbol, new),
+            details=places(new),
             help="Does the copy need the same? Then add it; else accept.",
         )
     ]

@@ -171,6 +171,59 @@ def test_what_may_rewrite_the_members_of_a_class(sample: Sample, old: str, new: 
     assert [f.code for f in found(sample, "C.m", "", before=MODULE.replace(old, new))] == expected
 
 
+BASES = """
+import abc
+
+class Marks:
+    def __init_subclass__(cls, **rest):
+        cls.marked = True
+
+
+class Made(metaclass=abc.ABCMeta):
+    pass
+
+
+class Meta(type):
+    pass
+
+
+class Odd(metaclass=Meta):
+    pass
+
+
+class Below(Odd, Marks):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "lines"),
+    [
+        ("bases.Marks", ["acme/bases.py:4: def __init_subclass__(cls, **rest):"]),
+        ("bases.Odd", ["acme/bases.py:16: class Odd(metaclass=Meta):"]),
+        (
+            "bases.Below",
+            ["acme/bases.py:16: class Odd(metaclass=Meta):", "acme/bases.py:4: def __init_subclass__(cls, **rest):"],
+        ),
+        ("bases.Made", []),
+        ("Enum", []),
+        ("object", []),
+    ],
+)
+def test_what_a_class_inherits_may_rewrite_its_members(sample: Sample, base: str, lines: list[str]) -> None:
+    sample.upstream("bases", BASES)
+    before = MODULE.replace("class C:", f"class C({base}):").replace("import warnings", "from acme import bases")
+    notes = found(sample, "C.m", "", before=before)
+    assert [f.code for f in notes] == ["PK636"] * bool(lines)
+    assert sorted(line for f in notes for line in f.details) == sorted(lines)
+
+
+def test_a_copied_class_keeps_its_bases(sample: Sample) -> None:
+    sample.upstream("bases", BASES)
+    before = MODULE.replace("class C:", "class C(bases.Below):").replace("import warnings", "from acme import bases")
+    assert found(sample, "C", "", before=before) == []
+
+
 QUIET = [
     ("A", "__all__ = ['A']\n__all__ += ['B']"),
     ("A", "x = A[0]"),
