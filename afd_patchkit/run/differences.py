@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from afd_patchkit.assemble.result import ModuleResult
@@ -21,6 +21,7 @@ def differences(
     inputs: Mapping[str, str],
     results: Sequence[ModuleResult],
     modules: Sequence[str],
+    explained: Collection[str] = (),
 ) -> list[Finding]:
     """What `regen` would change, and what on disk is not what the lock says.
 
@@ -31,6 +32,7 @@ def differences(
         inputs: path to digest of every input file now.
         results: the modules that were generated.
         modules: those that were asked for; all when empty.
+        explained: moved pins that another finding is about: what differs for their sake is not said again.
     """
     shown = project.shown(project.lock)
     if lock is None:
@@ -55,6 +57,9 @@ def differences(
             continue
         before = lock["modules"].get(result.module)
         after = new["modules"][result.module]
+        mine = {result.manifest, *after.get("parts", ())}.intersection(stale)
+        if before is not None and not mine and not before["files"].keys().isdisjoint(explained):
+            continue
         if before != after:
             found.append(_stale(project, result, before, after, stale))
     if not modules:
@@ -71,7 +76,7 @@ def differences(
     covered = any(f.group == "outdated" for f in found)
     failed = any(r.failed for r in results)
     other = lock.get("overrides", {}) != new.get("overrides", {})
-    if (differing or stale or other) and not covered and not failed and not modules:
+    if (differing or stale or other) and not (covered or explained or failed or modules):
         what = f"pins {', '.join(sorted(differing))} differ" if differing else f"{', '.join(stale)} changed"
         what = what if differing or stale else "it is of a run with other versions than the pinned ones"
         found.append(

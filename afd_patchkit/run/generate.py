@@ -147,10 +147,11 @@ def checked(made: Generated, more: Sequence[Finding] = ()) -> Report:
     if project is not made.project:
         found = load(project.lock, project.shown(project.lock))
         project, lock = (made.project, lock) if found is None else (project, found)
+    explained = made.by_hand if not made.moved and any(f.exit_code for f in more) else ()
     findings = [
         *made.findings,
         *more,
-        *differences(project, lock, made.new, made.inputs, made.results, made.options.modules),
+        *differences(project, lock, made.new, made.inputs, made.results, made.options.modules, explained),
     ]
     edited = {f.generated.file for f in findings if f.generated is not None}
     paths = {r.module: project.shown(module_path(project, r.module)) for r in made.results}

@@ -60,6 +60,9 @@ def test_a_pin_that_was_moved_by_hand_is_judged_like_an_upgrade(world, release, 
         (entry,) = [f for f in report.findings if f.code == "PK501"]
         assert entry.message == f"acme.engine:f is not settled at acme 2.0: {status}"
         assert world.state() == before
+        assert not {"PK101", "PK108", "PK109"}.intersection(
+            errors(report)
+        )  # the module differs for the sake of the pin
 
 
 def test_what_upgrade_would_write_is_written(world):
@@ -107,6 +110,21 @@ def test_a_pin_that_was_moved_back_is_judged_too(world):
     world.edit("manifests/pins.yaml", '"1.0"', '"0.9"')
     report = world.run({"acme": world.releases / "acme-0.9", "acme@1.0": world.releases / "acme-1.0"})
     assert sorted(set(errors(report))) == ["PK117", "PK501"]
+
+
+def test_what_differs_for_another_reason_is_still_said(world):
+    world.deltas("- name: own\n  insert: |\n    print(batch)\n  at: end\n", symbol="g", name="other")
+    world.release("1.0", {**OLD, "engine": OLD["engine"] + "\n\ndef g(batch):\n    x = batch\n"})
+    world.project.lock.unlink()
+    world.regen()
+    world.release("2.0", {**REVIEW, "engine": REVIEW["engine"] + "\n\ndef g(batch):\n    x = batch\n"})
+    moved(world)
+    world.edit("manifests/set/other.yaml", "print(batch)", "print(x)")
+    report = run(world, check=True)
+    assert [f.message for f in report.findings if f.code == "PK101"] == [
+        "set/other.py is out of date: manifests/set/other.yaml changed"
+    ]
+    assert "PK117" in errors(report)
 
 
 def test_manifests_may_be_mended_in_the_same_change(world):
