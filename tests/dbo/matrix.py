@@ -256,17 +256,17 @@ class Capture:
         self.manager = subject.runner.cudagraph_manager
         native, calls = self.manager.capture_twins, []
 
-        def capture_twins(*args: Any) -> None:
-            calls.append(args)
+        def capture_twins(**arguments: Any) -> None:
+            calls.append(arguments)
 
         self.manager.capture_twins = capture_twins
         subject.runner.capture_model()
         del self.manager.capture_twins
-        self._args, self._capture = calls[0], native
+        self._arguments, self._capture = calls[0], native
 
     def capture(self) -> None:
         """Capture them."""
-        self._capture(*self._args)
+        self._capture(**self._arguments)
 
     def twins(self) -> int:
         """How many there are."""
