@@ -56,10 +56,10 @@ class AFDModelAclGraphManagerV2(UBatchGraphs, ModelAclGraphManager):  # type: ig
         """The block in which vllm-ascend finds these parameters, in whatever module of it looks for them."""
         return scopes.substitute(acl_graph, "_graph_params", self.native_params, params)
 
-    def capture_twins(self, model: nn.Module, **inputs: Any) -> None:
+    def capture_twins(self, model: nn.Module, *more: Any, **inputs: Any) -> None:
         """Capture graphs of split batches, under the conditions that vllm-ascend makes for native ones."""
         with communicator_switch(), self.params_scope(self.recorded):
-            super().capture_twins(ModelWithContext(model), **inputs)
+            super().capture_twins(ModelWithContext(model), *more, **inputs)
 
     def before_capture(self, desc: BatchExecutionDescriptor, state: "UBatchState", warmup: bool) -> None:
         """Parameters of its own for the graph that is about to be captured."""
