@@ -192,6 +192,11 @@ class Places:
         self.manifest, self.parts, self.marker = manifest, parts, marker
         self.entries: Mapping[str, Entry] = manifest.by_ref()
 
+    def of_entry(self, ref: str) -> Position | None:
+        """Where an entry begins; None for one that is not of this manifest."""
+        entry = self.entries.get(ref)
+        return entry.where if entry is not None else None
+
     def of_import(self, module: str, attribute: str | None) -> Position | None:
         """The import of a manifest or a part that names a thing."""
         words = re.compile(rf"\b{re.escape(module)}\b.*" + (rf"\b{re.escape(attribute)}\b" if attribute else ""), re.S)

@@ -47,12 +47,11 @@ def unfit_callers(world: World, places: Places) -> Iterator[Finding]:
             if (why := misfit(Shape.of(call), takes)) and not misfit(Shape.of(call), took)
         ]
         if callers:
-            entry = places.entries.get(piece.ref)
             yield finding(
                 "PK332",
                 f"{piece.ref.partition('::')[2]} overrides {theirs.reference}, and upstream's own calls do not fit it",
                 entry=piece.ref,
-                manifest=entry.where if entry is not None else None,
+                manifest=places.of_entry(piece.ref),
                 details=tuple(callers[:8]),
                 help="Give the added parameter a default, or override the callers, too.",
             )

@@ -27,12 +27,11 @@ def uses_of_patched(world: World, places: Places) -> Iterator[Finding]:
             other = world.catalogue.patched.get(thing.reference)
             if other is None or other == piece.ref:
                 continue
-            entry = places.entries.get(piece.ref)
             yield finding(
                 "PK335",
                 f"`{bound}` is {thing.reference} as it was when the module was imported, and {other} replaces it",
                 entry=piece.ref,
-                manifest=entry.where if entry is not None else None,
+                manifest=places.of_entry(piece.ref),
                 help=f"Look it up at each call: `late: [{bound}]`; or say what is meant by `rebind: {{{bound}: ...}}`: "
                 f"the entry, which `imports` has to bring, or upstream's own (`{bound}`).",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import textwrap
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -31,7 +32,7 @@ from tools.oracles.meaning.edits import (
     taken_away,
 )
 from tools.oracles.meaning.sources import Listing, Sources
-from tools.oracles.meaning.spots import FUNCTION, MOVED, Draw, Files, NotHere, Spot
+from tools.oracles.meaning.spots import FUNCTION, MOVED, Draw, Files, NotHere, Spot, one_of
 from tools.oracles.meaning.standins import last_name
 
 SOURCES: list[Sources] = []
@@ -205,18 +206,14 @@ def _gone(draw: Draw, a: ast.arguments, bound: int) -> None:
 @on_parameters("parameter renamed")
 def _renamed(draw: Draw, a: ast.arguments, bound: int) -> None:
     found = [*a.args[0 if a.posonlyargs else bound :], *a.kwonlyargs]
-    if not found:
-        raise NotHere
-    draw.choice(found).arg += "_renamed"
+    one_of(draw, found).arg += "_renamed"
 
 
 @on_parameters("another default")
 def _default(draw: Draw, a: ast.arguments, bound: int) -> None:
     places: list[tuple[list[Any], int]] = [(a.defaults, i) for i in range(len(a.defaults))]
     places += [(a.kw_defaults, i) for i, d in enumerate(a.kw_defaults) if d is not None]
-    if not places:
-        raise NotHere
-    values, i = draw.choice(places)
+    values, i = one_of(draw, places)
     values[i] = ast.Constant("probe" if ast.unparse(values[i]) != "'probe'" else None)
 
 
@@ -327,22 +324,21 @@ def _field_required(_: Draw, spot: Spot) -> Files:
     return {spot.listing.module: put_before(spot.listing, optional[0], "probe_new: int")}
 
 
-@operator("field gone")
-def _field_gone(draw: Draw, spot: Spot) -> Files:
-    found = fields_of(class_at(spot))
-    if not found:
-        raise NotHere
-    node = draw.choice(found)
+def _without_one(draw: Draw, spot: Spot, found: Sequence[ast.stmt]) -> Files:
+    node = one_of(draw, found)
     alone(spot.listing, node)
     return {spot.listing.module: left_without(spot.listing, node)}
+
+
+@operator("field gone")
+def _field_gone(draw: Draw, spot: Spot) -> Files:
+    return _without_one(draw, spot, fields_of(class_at(spot)))
 
 
 @operator("field renamed")
 def _field_renamed(draw: Draw, spot: Spot) -> Files:
     found = fields_of(class_at(spot))
-    if not found:
-        raise NotHere
-    _, end = spot.listing.span(draw.choice(found).target)
+    _, end = spot.listing.span(one_of(draw, found).target)
     return {spot.listing.module: f"{spot.listing.text[:end]}_renamed{spot.listing.text[end:]}"}
 
 
@@ -350,29 +346,20 @@ def _field_renamed(draw: Draw, spot: Spot) -> Files:
 def _field_order(draw: Draw, spot: Spot) -> Files:
     found = fields_of(class_at(spot))
     pairs = [(a, b) for a, b in pairwise(found) if (a.value is None) == (b.value is None)]
-    if not pairs:
-        raise NotHere
-    one, other = draw.choice(pairs)
+    one, other = one_of(draw, pairs)
     return {spot.listing.module: swapped(spot.listing, one, other)}
 
 
 @operator("field with another default")
 def _field_default(draw: Draw, spot: Spot) -> Files:
     found = [f for f in fields_of(class_at(spot)) if isinstance(f.value, ast.Constant)]
-    if not found:
-        raise NotHere
-    start, end = spot.listing.span(draw.choice(found).value)  # type: ignore[arg-type]
+    start, end = spot.listing.span(one_of(draw, found).value)  # type: ignore[arg-type]
     return {spot.listing.module: f"{spot.listing.text[:start]}'probe'{spot.listing.text[end:]}"}
 
 
 @operator("member gone")
 def _member_gone(draw: Draw, spot: Spot) -> Files:
-    found = members_of(class_at(spot))
-    if not found:
-        raise NotHere
-    node = draw.choice(found)
-    alone(spot.listing, node)
-    return {spot.listing.module: left_without(spot.listing, node)}
+    return _without_one(draw, spot, members_of(class_at(spot)))
 
 
 @operator("attribute renamed")

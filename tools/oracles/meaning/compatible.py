@@ -26,7 +26,7 @@ from tools.oracles.meaning.edits import (
     taken_away,
 )
 from tools.oracles.meaning.sources import Listing
-from tools.oracles.meaning.spots import FUNCTION, MOVED, Draw, Files, NotHere, Spot
+from tools.oracles.meaning.spots import FUNCTION, MOVED, Draw, Files, NotHere, Spot, one_of
 
 
 def _laid_out(listing: Listing, node: Any, comment: str) -> str:
@@ -198,9 +198,7 @@ def _annotations(draw: Draw, spot: Spot) -> Files:
     else:
         found = [n.annotation for n in ast.walk(spot.node) if isinstance(n, ast.AnnAssign)]
     found = [n for n in found if not isinstance(n, ast.Constant)]
-    if not found:
-        raise NotHere
-    note = draw.choice(found)
+    note = one_of(draw, found)
     start, end = spot.listing.span(note)
     old = spot.listing.text[start:end]
     ways = [f"({old})"]

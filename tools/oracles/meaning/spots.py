@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tools.oracles.meaning.sources import ROOT, Listing, Site, Sources
 from tools.oracles.meaning.values import Held, Info
@@ -23,9 +23,22 @@ Draw = random.Random
 
 Files = dict[str, str]
 
+T = TypeVar("T")
+
 
 class NotHere(Exception):
     """The change does not suit the definition."""
+
+
+def one_of(draw: Draw, found: Sequence[T]) -> T:
+    """One of what a change may act on.
+
+    Raises:
+        NotHere: there is nothing.
+    """
+    if not found:
+        raise NotHere
+    return draw.choice(found)
 
 
 @dataclass(frozen=True)
