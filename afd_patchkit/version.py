@@ -2,5 +2,5 @@
 
 __version__ = "0.1.0"
 
-ENGINE = 21
+ENGINE = 22
 """Raised whenever the same input gives other output than before."""
