@@ -273,23 +273,32 @@ class Classes:
         if after is not None:
             order = order[order.index(after) + 1 :] if after in order else []
         opened = view.open
+        of_object = instance and after is None  # `super()` reads classes only
+        declared: Thing | None = None
         for one in order:
-            found = self._own_member(one, name, view, instance=instance)
-            if found is not None:
+            found = self._own_member(one, name, view, instance=instance, of_object=of_object)
+            if not of_object and isinstance(found, Value) and all(map(_declares, found.nodes)):
+                declared = declared or found
+            elif found is not None:
                 return found
             opened = opened or self.facts(one).open
+        if declared is not None:
+            return declared
         if opened or name in OBJECT or (view.enum and name in _ENUM_GIVES) or (after is not None and not order):
             return UNKNOWN
         if view.enum and name.startswith("_"):
             return UNKNOWN
         return Missing(cls.reference, name, nearest(name, self.names(cls)))
 
-    def _own_member(self, cls: Class, name: str, view: View, *, instance: bool) -> Thing | None:
+    def _own_member(self, cls: Class, name: str, view: View, *, instance: bool, of_object: bool) -> Thing | None:
+        """What one class gives: to instances, or to itself; what only objects have is left out unless `of_object`."""
         facts = self.facts(cls)
         sites = [s for s in facts.sites.get(name, ()) if s.guard != "type_checking"]
         if not sites:
             given = facts.attributes.get(name)
-            if given is None or not (instance or any(method is None or _has_class(method) for _, method in given)):
+            if given is not None and not of_object:
+                given = [(node, method) for node, method in given if method is None or _has_class(method)] or None
+            if given is None:
                 return None
             return self._value(cls, name, given, view if given and given[0][1] is None and view.record else None)
         functions = [s.node for s in sites if isinstance(s.node, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -301,15 +310,15 @@ class Classes:
         if isinstance(last, ast.ClassDef):
             return Class(cls.module, f"{cls.qualname}.{name}", cls.file, last)
         if isinstance(last, ast.Assign) and (chain := dotted(last.value)):
-            alias = self._aliased(cls, chain, view, instance=instance)
+            alias = self._aliased(cls, chain, view, instance=instance, of_object=of_object)
             if alias is not None:
                 return alias
         return self._value(cls, name, [*((s.node, None) for s in sites), *facts.attributes.get(name, ())], view)
 
-    def _aliased(self, cls: Class, chain: str, view: View, *, instance: bool) -> Thing | None:
+    def _aliased(self, cls: Class, chain: str, view: View, *, instance: bool, of_object: bool) -> Thing | None:
         """`name = other` in a class body."""
         if chain in self.facts(cls).sites:
-            return self._own_member(cls, chain, view, instance=instance)
+            return self._own_member(cls, chain, view, instance=instance, of_object=of_object)
         thing = self.resolve(cls, chain)
         if isinstance(thing, Function) and thing.owner is None:
             return replace(thing, bound=instance)
@@ -399,6 +408,11 @@ class Classes:
 def _has_class(method: FunctionNode) -> bool:
     """Whether the first parameter of a method is the class."""
     return method.name in {"__init_subclass__", "__class_getitem__"} or how_decorated(method) == "class"
+
+
+def _declares(node: ast.AST) -> bool:
+    """Whether a statement only says what an attribute is, and gives it no value."""
+    return isinstance(node, ast.AnnAssign) and node.value is None
 
 
 def _merged(orders: Sequence[Sequence[Class]]) -> list[Class]:

@@ -40,7 +40,7 @@ class Contract:
 
     Attributes:
         data: JSON data: `kind`, `takes` (parameters), `gives` (annotation), `decorators`, `bases`, `fields`, `slots`,
-            `origin`, `body`; what is empty is left out.
+            `origin`, `body`, `made` (origin and body of a class's constructor); what is empty is left out.
         text: the same in words, for people.
     """
 
@@ -159,6 +159,7 @@ def _class(cls: Class, classes: Classes) -> Contract:
     if isinstance(constructor, Function):
         made = _function(constructor)
         data["takes"] = list(made.data.get("takes", ()))
+        data["made"] = [made.data["origin"], made.data["body"]]
         text += f", made by {made.text}"
     elif constructor is not None:
         written = []
@@ -234,6 +235,7 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
             found.append("what its constructor takes cannot be told any more")
         elif word == "call":
             found += _called(old.get("takes", ()), new.get("takes", ()), Shape.parse(rest))
+            found += _made(old, new)
         elif word == "read":
             found += (
                 _passed_on(old.get("takes", ()), new.get("takes", ()))
@@ -272,6 +274,14 @@ def _elsewhere(old: Data, new: Data) -> list[str]:
     if old.get("origin") == new.get("origin") or old.get("body") == new.get("body"):
         return []
     return [f"it comes from {new.get('origin')}, was {old.get('origin')}"]
+
+
+def _made(old: Data, new: Data) -> list[str]:
+    """Another constructor than before, or none any more; where the old one is not known, one that took nothing."""
+    (before, was), (now, text) = old.get("made", ("", "")), new.get("made", ("", ""))
+    if before == now or was == text or not {old["kind"], new["kind"]} <= _CLASSES or (not before and old.get("takes")):
+        return []
+    return [f"it is made by {now or 'no constructor'}, was {before or 'none'}"]
 
 
 def _fields(old: Data, new: Data) -> str:

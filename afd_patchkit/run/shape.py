@@ -16,7 +16,9 @@ _NONE = type(None)
 _CONTRACT = {
     "kind": str,
     **dict.fromkeys(("origin?", "body?", "gives?", "holds?"), str),
-    **dict.fromkeys(("takes?", "fields?", "members?", "bases?", "abstract?", "accessors?", "decorators?"), _TEXTS),
+    **dict.fromkeys(
+        ("takes?", "fields?", "members?", "bases?", "abstract?", "accessors?", "decorators?", "made?"), _TEXTS
+    ),
     "parts?": [{"*": (str, _TEXTS)}],
     "*": (str, bool, _TEXTS, {"*": (str, _TEXTS)}),
 }

@@ -34,6 +34,14 @@ class Lost(ValueError):
     def __init__(self, why):
         self.why = why
 
+class Late(Lost):
+    def __init__(self, why):
+        self.how = why
+
+class Empty:
+    def __init__(self):
+        self.n = 1
+
 class Core(Base):
     def __init__(self, batch: Optional[Batch] = None):
         self.batch: Batch | None = batch
@@ -52,6 +60,9 @@ def order(a, b=1, *rest, c=2, **more):
 '''
 BASE = """
 class Base:
+    def __init_subclass__(cls, **named):
+        pass
+
     def close(self, now):
         return now
 
@@ -100,6 +111,11 @@ CASES: dict[str, tuple[str, tuple[str, str, str], Verdict]] = {
     "a member": ("Mode.OFF", ("engine", "OFF = 2", "OUT = 2"), "broken"),
     "a class that is asked for": ("isinstance(1, Mode)", ("engine", "class Mode(enum.Enum):\n    ON = enum.auto()\n    OFF = 2", "def Mode(): pass"), "broken"),
     "an exception": ("Lost(1)", ("engine", "def __init__(self, why)", "def __init__(self)"), "broken"),
+    "a constructor that a base gives now": ("Late(1)", ("engine", "class Late(Lost):\n    def __init__(self, why):\n        self.how = why", "class Late(Lost):\n    pass"), "different"),
+    "a constructor that is gone": ("Empty()", ("engine", "    def __init__(self):\n        self.n = 1", "    pass"), "different"),
+    "a base that is not asked": ("Core()", ("engine", "class Core(Base)", "class Core"), "same"),
+    "a method of a class, called with something else": ("Core.run(1, 2)", ("engine", "    def run(self, n: int,", "    @classmethod\n    def run(self, n, m=1,"), "different"),
+    "a method of a class, called with an object": ("Core.run(self, 2)", ("engine", "-> Batch:\n        return n", "-> Batch:\n        return 1"), "same"),
     "a constant's annotation": ("LIMIT", ("engine", "LIMIT: int", "LIMIT: str"), "different"),
     "layout": ("core.run(1)", ("engine", "n: int, *, fast=False", "\n        n: int,  # how many\n        *, fast = False,\n    "), "same"),
 }  # fmt: skip

@@ -85,6 +85,9 @@ def f(batch: Batch):
 """
 BASE = """
 class Base:
+    def __init__(self):
+        self.mine = 1
+
     def from_base(self, x):
         return x
 """
@@ -229,6 +232,7 @@ WRONG = {
     "a dataclass": wrong("Batch()", "PK331", "nothing for size"),
     "a dataclass's keyword": wrong("Batch(1, ranks=2)", "PK331", "no parameter ranks"),
     "a class": wrong("K()", "PK331", "nothing for a"),
+    "what only objects have": wrong("super().mine", "PK330", "has no `mine`", symbol="U.run"),
     "an instance made in place": wrong("K(1).b", "PK330", "acme.engine:K has no `b`"),
     "a parameter": wrong("batch.length", "PK330", "acme.engine:Batch has no `length`"),
     "a module is no function": wrong("up(1)", "PK331", "it is a module", imports=("import acme.tools as up",)),
@@ -291,6 +295,38 @@ def became(ours: str, status: str, *change: tuple[str, str, str], **more: object
 
 
 GOES = "class K:\n    def __init__(self, a):\n        self.a = a\n\n    def go(self, n, m=1):\n        return n\n"
+MADE = """
+
+class M:
+    def __init__(self):
+        self.a = 1
+
+class N:
+    def go(self):
+        return 1
+
+class P(K):
+    def __init__(self, a):
+        self.b = a
+
+    def go(self):
+        return 1
+"""
+ACTS = """
+
+class A:
+    def act(self, n):
+        return n
+
+class W(A):
+    def __init__(self):
+        self.act = print
+
+class V(W):
+    def run(self, batch):
+        out = batch.size
+        return out
+"""
 UP = ("import acme.tools as up",)
 TRIM = ("tools", "def trim(x):", "def strip(x):")
 UPGRADED = {
@@ -351,6 +387,16 @@ UPGRADED = {
         "L()", "review", ("engine", "    def __init__(self, a=1):\n        self.a = a\n", "    pass\n"),
         files={"engine": ENGINE + "\nfrom numpy import Thing\n\nclass L(Thing):\n    def __init__(self, a=1):\n        self.a = a\n"}, says=("cannot be told any more",),
     ),
+    "a constructor that is gone": became("M()", "review", ("engine", "    def __init__(self):\n        self.a = 1\n", "    pass\n"), files={"engine": ENGINE + MADE}, says=("made by no constructor, was acme.engine:M.__init__",)),
+    "a constructor that was not there": became("N()", "review", ("engine", "class N:\n", "class N:\n    def __init__(self):\n        self.b = 1\n\n"), files={"engine": ENGINE + MADE}),
+    "a constructor that a base gives now": became("P(1)", "review", ("engine", "class P(K):\n    def __init__(self, a):\n        self.b = a\n", "class P(K):\n"), files={"engine": ENGINE + MADE}, says=("made by acme.engine:K.__init__, was acme.engine:P.__init__",)),
+    "a constructor that moved to a base": became("P(1)", "unchanged", ("engine", "class P(K):\n    def __init__(self, a):\n        self.b = a\n", "class Q(K):\n    def __init__(self, a):\n        self.b = a\n\n\nclass P(Q):\n"), files={"engine": ENGINE + MADE}),
+    "a constructor of a class that is only asked for": became("isinstance(out, P)", "unchanged", ("engine", "class P(K):\n    def __init__(self, a):\n        self.b = a\n", "class P(K):\n"), files={"engine": ENGINE + MADE}),
+    "what super reads is no attribute of an object": became("super().act", "conflict", ("engine", "    def act(self, n)", "    def acts(self, n)"), symbol="V.run", files={"engine": ENGINE + ACTS}),
+    "what super reads, of a class behind one that sets it on objects": became("out = super().act", "review", ("engine", "    def act(self, n)", "    def act(self, m, n)"), symbol="V.run", files={"engine": ENGINE + ACTS}, says=("new required parameter m",)),
+    "what super calls, of a class behind one that sets it on objects": became("super().act(1)", "conflict", ("engine", "    def act(self, n)", "    def act(self, m, n)"), symbol="V.run", files={"engine": ENGINE + ACTS}),
+    "what an object reads, where a class behind has a method of that name": became("self.act", "unchanged", ("engine", "    def act(self, n)", "    def act(self, m, n)"), symbol="V.run", files={"engine": ENGINE + ACTS}),
+    "what a class reads, where a base only annotates it": became("V.act", "review", ("engine", "    def act(self, n)", "    def act(self, m, n)"), symbol="V.run", files={"engine": ENGINE + ACTS.replace("self.act = print", "pass").replace("class W(A):", "class W(A):\n    act: object\n")}),
     "a number written otherwise": became("small(1)", "unchanged", ("engine", "eps=1e-5", "eps=0.00001"), files={"engine": ENGINE + "\ndef small(n, eps=1e-5):\n    return n\n"}),
     "a class that moved, one method changed": became(
         "K(1).go(1)", "review", ("engine", GOES, "from acme.moved import K\n"), ("moved", "# nothing", GOES.replace("m=1", "m=2")),

@@ -177,7 +177,7 @@ def _call(old: Any, new: Any) -> tuple[Verdict, str]:
         return "different", f"{kind} became {now}"
     if info.gives and there.gives and info.gives != there.gives:
         return "different", f"it gives {there.gives}, was {info.gives}"
-    if info.node.name != "__init__" and (other := _other(info, there)) is not None:
+    if (other := _other(info, there)) is not None:
         return other
     more = {a.arg for a in (there.node.args.vararg, there.node.args.kwarg) if a is not None}
     if any(gets[name] and not given.get(name, gets[name]) for name in more):

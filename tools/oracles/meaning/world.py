@@ -209,7 +209,9 @@ class World:
         local: dict[str, Any] = {}
         tree = ast.fix_missing_locations(ast.Module([node], []))
         code = compile(tree, "<release>", "exec", dont_inherit=True)
+        told = len(self.events)
         exec(code, space, local)
+        del self.events[told:]  # `__init_subclass__`: the release called it, not our code
         return local[name]
 
     # ---- objects ------------------------------------------------------------------------------------------------
@@ -246,7 +248,9 @@ class World:
         bound = first[0].arg if info.owner is not None and first and not static else None
         if info.node.name == "__init__" and bound:
             self.fill(given[bound])
-        self.events.append(("call", info.kind, {k: v for k, v in given.items() if k != bound}, info))
+        if bound and not isinstance(given[bound], int):  # our code gives numbers; all else is the object, or its class
+            given = {k: v for k, v in given.items() if k != bound}
+        self.events.append(("call", info.kind, given, info))
         return Held(self, info.listing, info.qualname, "result", [(info.node.returns, None)], info.owner)
 
     def annotated(self, node: ast.expr, listing: Listing, owner: Any) -> type | None:
