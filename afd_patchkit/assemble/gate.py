@@ -59,7 +59,7 @@ def _unbound(manifest: Manifest, own: OwnText, name: str, line: int, places: Pla
         "PK232",
         f"nothing in {manifest.module} binds `{name}`",
         generated=Position(manifest.module, line),
-        help="Import it in the manifest's `imports`, or correct the delta or part that uses it.",
+        help="Import it in the manifest's `imports`, or correct the delta, base or part that uses it.",
     )
     return found.at(**_owner(manifest, own, line, places, name))
 

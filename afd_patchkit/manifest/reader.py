@@ -14,10 +14,10 @@ from afd_patchkit.manifest.nodes import Document, Node
 from afd_patchkit.manifest.refusals import Refusals, labelled, name_of
 from afd_patchkit.manifest.texts import HELD, control_character
 from afd_patchkit.manifest.values import Path, Table, TextScalar, value_of
-from afd_patchkit.model import WHERE, Code, Model, What
+from afd_patchkit.model import SYMBOL, WHERE, Code, Model, What
 
 M = TypeVar("M", bound=Model)
-PLAIN = frozenset({"symbol", "symbol or module", "name", "imports"})
+PLAIN = frozenset({"symbol", "symbol or module", "name", "base", "imports"})
 """What a plain scalar may hold: code that YAML cannot misread."""
 
 
@@ -116,7 +116,7 @@ class Reader:
             why = None
             if scalar.style == ">" and what not in PLAIN:
                 why = "a folded scalar (`>`) joins its lines"
-            elif not scalar.style and (what not in PLAIN or (what == "name" and not _is_dotted(value))):
+            elif not scalar.style and (what not in PLAIN or (what in ("name", "base") and not _is_dotted(value, what))):
                 why = f"{HELD[what].python} in a plain scalar loses quotes, `#` and `: `"
             elif scalar.style != "|" and scalar.last_line != scalar.position.line:
                 why = "text over several lines is joined to one"
@@ -139,5 +139,7 @@ def _carried(item: Finding, unusable: bool) -> InitErrorDetails:
     return InitErrorDetails(type=error, input=None)
 
 
-def _is_dotted(text: str) -> bool:
+def _is_dotted(text: str, what: What) -> bool:
+    if what == "base" and SYMBOL.fullmatch(text):
+        return True
     return all(part.isidentifier() for part in text.split("."))

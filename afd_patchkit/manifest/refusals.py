@@ -13,8 +13,9 @@ from pydantic_core import ErrorDetails
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.findings.nearest import did_you_mean, nearest
 from afd_patchkit.manifest.nodes import Document, Mapping, Node, Scalar, Sequence
+from afd_patchkit.manifest.texts import class_help
 from afd_patchkit.manifest.values import Path, child, locate, shortened
-from afd_patchkit.model import Model
+from afd_patchkit.model import ClassGroup, Entry, GroupEntry, Model
 
 _WANTED = {
     "string_type": "text",
@@ -105,8 +106,28 @@ class Refusals:
         cls, key = self._models[path[:-1]], _key(self._root, path)
         assert key is not None
         known = cls.key_names()
+        if (help_ := self._class_help(cls, key, path)) is not None:
+            return finding(
+                "PK002", f"{_noun(cls)} has no key `{shortened(key.text)}`", manifest=key.position, help=help_
+            )
         help_ = did_you_mean(key.text, known, f"{_noun(cls)} takes {', '.join(known)}.")
         return finding("PK002", f"{_noun(cls)} has no key `{shortened(key.text)}`", manifest=key.position, help=help_)
+
+    def _class_help(self, cls: type[Model], key: Scalar, path: Path) -> str | None:
+        """What to do where an entry is given a class, or a class what its members have; None for other slips."""
+        if cls is Entry and key.text == "class":
+            node = child(self._node(path[:-1]), "class")
+            name = node.text if isinstance(node, Scalar) else node.text("name") if isinstance(node, Mapping) else None
+            return class_help(shortened(name or "..."))
+        if cls in (GroupEntry, ClassGroup) and key.text in Entry.key_names():
+            return "The entries of a class say that, one by one: `members: [{symbol: ..., ...}]`."
+        return None
+
+    def _node(self, path: Path) -> Node | None:
+        node: Node | None = self._root
+        for step in path:
+            node = child(node, step)
+        return node
 
     def _missing(self, key: str, path: Path, node: Node) -> Finding | None:
         if isinstance(node, Mapping) and key in node.keys:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.model import Code
-from afd_patchkit.patterns.compile import compile_head, compile_pattern
+from afd_patchkit.model import SYMBOL, Code
+from afd_patchkit.patterns.compile import argument_help, arguments, compile_head, compile_pattern
 from afd_patchkit.source.locate import parse_place, parse_reference
 
 _CLAUSE = re.compile(r"\s*(elif|else|except|finally|case|if)\b")
@@ -92,6 +92,8 @@ def _expression(code: Code) -> ast.expr:
         body = _parse(f"(\n{text}\n)", rows).body
     except _Wrong as wrong:
         # an open bracket is blamed on the parenthesis that is ours, and what stands in brackets gets other advice
+        if names := arguments(text):
+            raise _Wrong(str(wrong), wrong.line, wrong.column, argument_help(names)) from wrong
         if wrong.line < 1 or "\n" not in text:
             _parse(text, rows - 1)
         raise
@@ -100,6 +102,13 @@ def _expression(code: Code) -> ast.expr:
     if _closes_ours(text):
         raise _Wrong("not Python: unmatched ')'")
     return body[0].value
+
+
+def _base(code: Code) -> None:
+    if SYMBOL.fullmatch(code.text.strip()):
+        parse_reference(code.text, code.position)
+    else:
+        _expression(code)
 
 
 def _element(code: Code) -> None:
@@ -179,6 +188,7 @@ _CHECKS: dict[str, Callable[[Code], object]] = {
     "symbol": lambda code: parse_reference(code.text, code.position),
     "symbol or module": lambda code: parse_place(code.text, code.position),
     "name": _expression,
+    "base": _base,
     "imports": _imports,
     "pattern": lambda code: compile_pattern(code, "statements"),
     "expression pattern": lambda code: compile_pattern(code, "expression"),

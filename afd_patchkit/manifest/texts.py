@@ -52,10 +52,24 @@ def control_character(text: str) -> str | None:
     return next((char for char in text if char not in "\n\t" and unicodedata.category(char)[0] == "C"), None)
 
 
+ENTRY_NAME = "the name"
+"""What `model.Entry.name` calls itself in messages."""
+
+
+def class_help(name: str, member: str = "") -> str:
+    """How an entry becomes the member of a class; `member` is what it says then."""
+    said = f" and says `{member}`" if member else ""
+    return f"A generated class is an item of its own, `- class: {{name: {name}, members: [...]}}`; this entry goes into its `members`{said}."
+
+
 def _python_name(text: TextScalar, noun: str) -> Iterator[Finding]:
     if not is_name(text):
         why = "a keyword" if keyword.iskeyword(text) else "no Python name"
-        yield finding("PK018", f"{noun} `{text}` is {why}", help="Use letters, digits and underscores.")
+        help_ = "Use letters, digits and underscores."
+        owner, dot, name = text.rpartition(".")
+        if noun == ENTRY_NAME and dot and all(map(is_name, text.split("."))):
+            why, help_ = "no name but a path", class_help(owner, f"name: {name}")
+        yield finding("PK018", f"{noun} `{text}` is {why}", help=help_)
 
 
 def _dotted_name(text: TextScalar, noun: str) -> Iterator[Finding]:
@@ -146,6 +160,10 @@ HELD: Mapping[What, TextKind] = {
     "symbol or module": TextKind("package.module:Qual.name, or package.module", rf"^{_DOTTED}(:{_DOTTED})?\n*$"),
     "name": TextKind(
         "expression; quote it unless it is a dotted name", python="an expression that is more than a dotted name"
+    ),
+    "base": TextKind(
+        "package.module:Name, which is imported, or an expression; quote it unless it is a dotted name",
+        python="an expression that is more than a dotted name",
     ),
     "imports": TextKind("absolute import statements"),
     "pattern": TextKind(f"pattern of statements, {_PATTERN}", python="a pattern"),

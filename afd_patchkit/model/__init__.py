@@ -18,9 +18,10 @@ from afd_patchkit.model.deltas import (
 )
 from afd_patchkit.model.manifest import ClassGroup, Entry, GroupEntry, InPattern, Manifest, Probe
 from afd_patchkit.model.pins import Git, Pin, Pins
-from afd_patchkit.model.scalars import WHERE, Code, Model, What
+from afd_patchkit.model.scalars import SYMBOL, WHERE, Code, Model, What
 
 __all__ = [
+    "SYMBOL",
     "WHERE",
     "Body",
     "CallChange",

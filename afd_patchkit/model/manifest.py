@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from afd_patchkit.model.deltas import Accessor, Delta
 from afd_patchkit.model.scalars import (
+    SYMBOL,
     AnyPatternCode,
+    BaseCode,
+    Code,
     ExpressionCode,
     Holds,
     ImportsCode,
     MemberCode,
     Model,
-    NameCode,
     PlaceCode,
     Prose,
     StatementsCode,
@@ -127,7 +129,7 @@ class ClassGroup(Model):
     """A generated class that collects entries as its members."""
 
     name: Annotated[str, Holds("python name", "the class name")] = Field(description="name of the class")
-    bases: tuple[NameCode, ...] = Field(default=(), description="base classes")
+    bases: tuple[BaseCode, ...] = Field(default=(), description="base classes")
     doc: Prose | None = Field(default=None, description="its docstring")
     decorators: tuple[ExpressionCode, ...] = Field(default=(), description="decorators, outermost first")
     fields: MemberCode | None = Field(default=None, description="fields of our own, above the members: assignments")
@@ -152,10 +154,15 @@ class GroupEntry(Model):
     class_: ClassGroup = Field(alias="class", description="a generated class")
 
 
+_SYMBOLS = frozenset({"symbol", "symbols", "alias", "part"})
+"""Keys that only an entry has: with one of them, `class` is a slip."""
+
+
 def _item(value: Any) -> str | None:
     """Which of the two an item of `entries` is; a mapping of the loader knows also the keys that it left out."""
     if isinstance(value, Mapping):
-        return "GroupEntry" if "class" in getattr(value, "written", value) else "Entry"
+        keys = getattr(value, "written", value)
+        return "GroupEntry" if "class" in keys and not _SYMBOLS.intersection(keys) else "Entry"
     return type(value).__name__
 
 
@@ -192,7 +199,21 @@ class Manifest(Model):
                 members = tuple(self._said(member) for member in item.class_.members)
                 items.append(item.model_copy(update={"class_": item.class_.model_copy(update={"members": members})}))
         object.__setattr__(self, "entries", tuple(items))  # frozen for everybody else
+        self._import_bases()
         return self
+
+    def _import_bases(self) -> None:
+        """Give each base that is written as a symbol its import, and the name that it is imported by."""
+        own = {group.name if group else entry.generated_name for entry, group in self.all_entries()}
+        imports: dict[str, Code] = {}
+        for item in self.entries:
+            group = item.class_ if isinstance(item, GroupEntry) else None
+            if group is not None:
+                bases = tuple(_imported(base, own, imports) for base in group.bases)
+                object.__setattr__(item, "class_", group.model_copy(update={"bases": bases}))
+        known = {code.text.strip() for code in self.imports}
+        more = tuple(code for text, code in imports.items() if text not in known)
+        object.__setattr__(self, "imports", (*self.imports, *more))
 
     def _said(self, entry: Entry) -> Entry:
         missing = {
@@ -224,6 +245,20 @@ class Manifest(Model):
     def by_ref(self) -> dict[str, Entry]:
         """Every entry by its reference, in order."""
         return {self.ref(entry, group): entry for entry, group in self.all_entries()}
+
+
+def _imported(base: Code, own: Collection[str | None], imports: dict[str, Code]) -> Code:
+    """A base as the module's text has it; the import that it needs goes into `imports`, statement to place."""
+    text = base.text.strip()
+    if not SYMBOL.fullmatch(text):
+        return base
+    module, _, path = text.partition(":")
+    first = path.partition(".")[0]
+    # a class of ours must not hide a base of the same name
+    taken = first in own
+    statement, name = (f"import {module}", f"{module}.{path}") if taken else (f"from {module} import {first}", path)
+    imports.setdefault(statement, Code(statement, base.position))
+    return Code(name, base.position if taken else base.at(1, len(module) + 2))
 
 
 for _model in (Probe, Entry, ClassGroup, GroupEntry, Manifest):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, Union
@@ -64,7 +65,7 @@ class Code:
 
 
 What = Literal[
-    "symbol", "symbol or module", "name", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression", "element",
+    "symbol", "symbol or module", "name", "base", "imports", "pattern", "expression pattern", "any pattern", "statements", "with", "expression", "element",
     "targets", "clause", "head", "parameter", "member",
     "prose", "python name", "dotted name", "delta name", "part", "module", "pin name", "distribution", "version",
 ]  # fmt: skip
@@ -115,6 +116,7 @@ Argument = Union[Annotated[str, Holds("python name", "the argument")], Annotated
 SymbolCode = Annotated[Code, Holds("symbol")]
 PlaceCode = Annotated[Code, Holds("symbol or module")]
 NameCode = Annotated[Code, Holds("name")]
+BaseCode = Annotated[Code, Holds("base")]
 ImportsCode = Annotated[Code, Holds("imports")]
 PatternCode = Annotated[Code, Holds("pattern")]
 """A pattern of statements."""
@@ -131,6 +133,9 @@ ClauseCode = Annotated[Code, Holds("clause")]
 HeadCode = Annotated[Code, Holds("head")]
 ParameterCode = Annotated[Code, Holds("parameter")]
 MemberCode = Annotated[Code, Holds("member")]
+
+SYMBOL = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+"""The shape of `package.module:Qual.name`."""
 
 WHERE = "(where)"
 """The key under which the loader hands a model its place: no key that a person writes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -147,6 +147,23 @@ def _brackets(text: str) -> Iterator[str]:
     return (t.text for t in tokens(source, 1, source.line_count) if t.kind == "op" and t.text in "()[]{}")
 
 
+def arguments(text: str) -> tuple[str, ...]:
+    """The names in a text that is keyword arguments of a call and nothing else, such as `x=y`; none for all others."""
+    try:
+        (node,) = parse_quietly(f"f(\n{text}\n)").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or call.args:
+        return ()
+    return tuple(given.arg for given in call.keywords if given.arg is not None)
+
+
+def argument_help(names: Sequence[str]) -> str:
+    """What to do with `x=y` that was written as an expression."""
+    return f"An argument is no expression: match its call, and say `call: {{match: ..., set: {{{names[0]}: ...}}}}`."
+
+
 def _syntax_error(code: Code, prepared: Prepared, error: BaseException, kind: str) -> ManifestError:
     if not isinstance(error, SyntaxError):
         return _error(code, 1, 1, str(error) or type(error).__name__, kind)
@@ -164,15 +181,18 @@ def _error(code: Code, line: int, column: int, message: str, kind: str) -> Manif
         "an expression" if kind == "expression" else "statements or an expression" if kind == "auto" else "statements"
     )
     first = code.text.split(None, 1)[:1]
+    help_ = "Write it as it stands upstream, with `...` for what may differ."
+    if first and first[0].rstrip(":") in ("elif", "else", "except", "finally", "case"):
+        help_ = "A clause is reached by `clause` or by `within: {of: ..., clause: ...}`, not by a pattern."
+    elif names := arguments(prepare(code.text).text):
+        help_ = argument_help(names)
     return ManifestError(
         finding(
             "PK030",
             f"the pattern is not {what} in Python: {message}",
             manifest=code.at(line, column),
             details=(text, " " * (min(column, len(text) + 1) - 1) + "^") if text.strip() else (),
-            help="A clause is reached by `clause` or by `within: {of: ..., clause: ...}`, not by a pattern."
-            if first and first[0].rstrip(":") in ("elif", "else", "except", "finally", "case")
-            else "Write it as it stands upstream, with `...` for what may differ.",
+            help=help_,
         )
     )
 

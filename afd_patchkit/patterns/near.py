@@ -27,7 +27,7 @@ _LIMIT = 400  # characters compared of each candidate
 
 
 def describe(match: Match, file: SourceFile) -> str:
-    """`path:line: first line of the text`."""
+    """`path:line:column: first line of the text`."""
     return _place(file, match.span.start)
 
 
@@ -52,6 +52,10 @@ def near_misses(
     """
     file = symbol.file
     lines = [f"an `elif` matches (use `clause`): {_place(file, at)}" for at in _elifs(pattern, windows, file)]
+    lines += [
+        f"an argument is so called (use `call: {{match: ..., set: {{{name}: ...}}}}`): {_place(file, at)}"
+        for name, at in list(_arguments(pattern, windows, file))[:_NEAR]
+    ]
     outside = find_all(pattern, everything, file)
     lines += [f"matches outside `within`: {describe(m, file)}" for m in outside[:_SHOWN]]
     if not lines:
@@ -65,8 +69,19 @@ def near_misses(
 
 
 def _place(file: SourceFile, at: int) -> str:
-    line = file.line_of(at)
-    return f"{file.path}:{line}: {file.lines(line, line)[0].strip()}"
+    place = file.position(at)
+    return f"{place}: {file.lines(place.line, place.line)[0].strip()}"
+
+
+def _arguments(pattern: Pattern, windows: Sequence[Window], file: SourceFile) -> Iterator[tuple[str, int]]:
+    """Keyword arguments of calls that an assignment was meant to match: the name, and where."""
+    node = pattern.nodes[0]
+    if isinstance(node, ast.Assign) and len(pattern.nodes) == 1 and isinstance(node.targets[0], ast.Name):
+        name = node.targets[0].id
+        for call, *_ in expressions(windows):
+            for given in call.keywords if isinstance(call, ast.Call) else ():
+                if given.arg == name:
+                    yield name, start_of(given, file)
 
 
 def _elifs(pattern: Pattern, windows: Sequence[Window], file: SourceFile) -> Iterator[int]:

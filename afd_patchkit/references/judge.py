@@ -11,7 +11,7 @@ from afd_patchkit.fence import delta_of, parsed
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import ReferenceCounts
 from afd_patchkit.manifest.nested import nested
-from afd_patchkit.model import Code, Entry, Manifest
+from afd_patchkit.model import ClassGroup, Code, Entry, Manifest
 from afd_patchkit.references.contract import fits
 from afd_patchkit.references.things import Class, Function, Missing, Module, Outside, Several, Unknown, Value
 from afd_patchkit.references.world import Leaning, Recorded, World
@@ -191,6 +191,7 @@ class Places:
     def __init__(self, manifest: Manifest, parts: Mapping[str, str], marker: str) -> None:
         self.manifest, self.parts, self.marker = manifest, parts, marker
         self.entries: Mapping[str, Entry] = manifest.by_ref()
+        self.groups = {manifest.ref(entry, group): group for entry, group in manifest.all_entries() if group}
 
     def of_entry(self, ref: str) -> Position | None:
         """Where an entry begins; None for one that is not of this manifest."""
@@ -229,6 +230,8 @@ class Places:
         line = lines[number - 1]
         if entry.kind == "owned":
             return None, self._in_part(line, entry.part or "") or entry.where
+        if (group := self.groups.get(ref)) is not None and (said := _in_head(group, line, written)) is not None:
+            return None, said
         fence = _fence(lines[:number], self.marker)
         deltas = [d for d in nested(entry.deltas) if fence is None or d.name == fence]
         for delta in deltas:
@@ -250,6 +253,18 @@ class Places:
                 if other == line:
                     return Position(path, number, len(line) - len(line.lstrip()) + 1)
         return None
+
+
+def _in_head(group: ClassGroup, line: str, written: str) -> Position | None:
+    """The place of what a class group says itself: bases, decorators, fields; None for a line of a member."""
+    codes: tuple[Code, ...] = ()
+    if line.startswith(f"class {group.name}("):
+        codes = group.bases
+    elif line.startswith("@"):
+        codes = group.decorators
+    elif group.fields is not None and line.strip() in {row.strip() for row in group.fields.text.split("\n")}:
+        codes = (group.fields,)
+    return next((at for code in codes if (at := _search(code, written)) is not None), None)
 
 
 def placed(found: Iterable[Finding], entry: Entry, ref: str) -> tuple[Finding, ...]:

@@ -204,28 +204,28 @@ def test_nothing_found_lists_what_is_similar(grind):
     assert finding.code == "PK201"
     assert finding.message == "the pattern matches nothing in Mill.grind"
     assert finding.upstream == Position("acme/mill.py", 9, 1)
-    assert finding.details[0] == "similar: acme/mill.py:13: self.load(grain)"
+    assert finding.details[0] == "similar: acme/mill.py:13:9: self.load(grain)"
 
 
 def test_nothing_found_compares_headers_of_compound_statements(grind):
     finding = fails(grind, "if grain.wett: ...")
-    assert finding.details[0] == "similar: acme/mill.py:14: if grain.wet:"
+    assert finding.details[0] == "similar: acme/mill.py:14:9: if grain.wet:"
 
 
 def test_nothing_found_says_that_it_is_elsewhere(grind):
-    assert fails(grind, "self.sleep(...)").details == ("matches outside Mill.grind: acme/mill.py:39: self.sleep(8)",)
+    assert fails(grind, "self.sleep(...)").details == ("matches outside Mill.grind: acme/mill.py:39:9: self.sleep(8)",)
     assert "own definition" in fails(grind, "def grind(...): ...").details[0]
 
 
 def test_nothing_found_inside_within_says_where_it_is(grind):
     finding = fails(grind, "self.load(...)", within=code("if grain.wet: ..."))
     assert finding.message == "the pattern matches nothing in Mill.grind, inside `within`"
-    assert finding.details == ("matches outside `within`: acme/mill.py:13: self.load(grain)",)
+    assert finding.details == ("matches outside `within`: acme/mill.py:13:9: self.load(grain)",)
 
 
 def test_an_elif_is_no_statement(grind):
     finding = fails(grind, "if grain.hard: ...")
-    assert finding.details == ("an `elif` matches (use `clause`): acme/mill.py:17: elif grain.hard:",)
+    assert finding.details == ("an `elif` matches (use `clause`): acme/mill.py:17:9: elif grain.hard:",)
 
 
 def test_an_if_inside_else_is_one():
@@ -238,10 +238,28 @@ def test_several_found_lists_all(grind):
     assert finding.code == "PK202"
     assert finding.message == "the pattern matches 5 times in Mill.grind, not once"
     assert finding.details[:2] == (
-        "candidate 1: acme/mill.py:15: out = self.dry(grain)",
-        "candidate 2: acme/mill.py:18: out = self.soak(grain)",
+        "candidate 1: acme/mill.py:15:13: out = self.dry(grain)",
+        "candidate 2: acme/mill.py:18:13: out = self.soak(grain)",
     )
     assert finding.upstream.line == 15
+
+
+def test_several_in_one_line_have_their_columns():
+    symbol = find_symbol(load_source(b"def f(x):\n    return g(x) + x\n", pin="acme", path="a.py"), "f")
+    assert fails(symbol, "x", "expression").details == (
+        "candidate 1: a.py:2:14: return g(x) + x",
+        "candidate 2: a.py:2:19: return g(x) + x",
+    )
+
+
+@pytest.mark.parametrize("kind", ["statements", "auto"])
+def test_an_assignment_that_is_an_argument_is_told_of_call(kind):
+    text = b"def f(x):\n    y = g(x, rank=0)\n    return h(g(y, rank=1))\n"
+    symbol = find_symbol(load_source(text, pin="acme", path="a.py"), "f")
+    assert fails(symbol, "rank=0", kind).details == (
+        "an argument is so called (use `call: {match: ..., set: {rank: ...}}`): a.py:2:14: y = g(x, rank=0)",
+        "an argument is so called (use `call: {match: ..., set: {rank: ...}}`): a.py:3:19: return h(g(y, rank=1))",
+    )
 
 
 def test_fewer_than_count(grind):

@@ -63,3 +63,72 @@ def test_a_finding_points_at_the_code(tmp_path: Path, name: str) -> None:
     assert (found.manifest.line, found.manifest.column) == (
         before.count("\n") + 1, len(before) - before.rfind("\n")
     ), found  # fmt: skip
+
+
+HEAD = """
+schema: 1
+module: set/runner.py
+summary: s
+pin: acme
+reason: r
+imports:
+  - from acme.engine import helper
+entries:
+  - class:
+      name: L
+      bases: [K]
+      decorators: ["helper"]
+      fields: |
+        size: int = 3
+        twice = size * 2
+      members:
+        - symbol: acme.engine:K.m
+""".lstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("bases: [K]", "bases: [object, @Gone]", "PK232"),
+        ("bases: [K]", "bases: ['@acme.engine:Gone']", "PK330"),
+        ("bases: [K]", "bases: ['@acme.gone:K']", "PK330"),
+        ('decorators: ["helper"]', 'decorators: ["helper", "@gone(1)"]', "PK232"),
+        ("twice = size * 2", "twice = size * @gone", "PK232"),
+    ],
+)
+def test_a_finding_points_at_the_head_of_a_class(tmp_path: Path, old: str, new: str, code: str) -> None:
+    world = World(tmp_path)
+    world.release("1.0", {"engine": ENGINE, "tools": "x = 1\n"})
+    text = HEAD.replace("from acme.engine import helper", "from acme.engine import helper, K").replace(old, new)
+    before = text[: text.index("@")]
+    world.write("manifests/set/runner.yaml", text.replace("@", ""))
+    report = world.run({"acme": world.releases / "acme-1.0"})
+    found = next(f for f in report.findings if f.code == code)
+    assert found.manifest is not None
+    place = (found.manifest.file, found.manifest.line, found.manifest.column)
+    assert place == ("manifests/set/runner.yaml", before.count("\n") + 1, len(before) - before.rfind("\n")), found
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "imported"),
+    [
+        ("L", "acme.engine:K", "from acme.engine import K, helper"),
+        ("L", "'acme.engine:K'", "from acme.engine import K, helper"),
+        ("L", "acme.engine:K.Inner", "from acme.engine import K, helper"),
+        ("K", "acme.engine:K", "import acme.engine"),
+    ],
+)
+def test_a_base_may_be_a_symbol(tmp_path: Path, name: str, base: str, imported: str) -> None:
+    world = World(tmp_path)
+    inner = ENGINE.replace("class K:\n", "class K:\n    class Inner: pass\n\n")
+    world.release("1.0", {"engine": inner, "tools": "x = 1\n"})
+    world.write(
+        "manifests/set/runner.yaml", HEAD.replace("bases: [K]", f"bases: [{base}]").replace("name: L", f"name: {name}")
+    )
+    report = world.regen()
+    assert [m.status for m in report.modules] == ["written"]
+    text = next(world.root.glob("generated/*/set/runner.py")).read_text()
+    shown = base.strip("'").partition(":")[2] if name == "L" else "acme.engine.K"
+    assert f"class {name}({shown}):\n" in text
+    assert f"{imported}\n" in text
+    assert world.run({"acme": world.releases / "acme-1.0"}, only_check=True).exit_code == 0

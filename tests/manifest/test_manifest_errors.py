@@ -39,6 +39,8 @@ YAML = [
 KEYS = [
     ("unknown top key", HEAD + E + "¶imprts: []\n", "PK002"),
     ("unknown entry key", entry("¶remove_wen: []"), "PK002"),
+    ("class of an entry", entry("¶class: Runner"), "PK002"),
+    ("class of an entry, as a group", entry("¶class: {name: Runner}"), "PK002"),
     ("unknown delta key", delta("insert: |\n  x\nat: start\n¶were: x"), "PK002"),
     ("position is not a key", entry("¶where: x"), "PK002"),
     ("field name is not a key", delta('expr: "a"\nwith: "b"\n¶with_: "b"'), "PK002"),
@@ -156,6 +158,7 @@ NAMES = [
     ),
     ("entry name", entry("name: ¶a-b"), "PK018"),
     ("entry keyword", entry("name: ¶class"), "PK018"),
+    ("entry name with its class", entry("name: ¶Runner.step"), "PK018"),
     ("class name", HEAD + "entries:\n  - class: {name: ¶1a, members: [{symbol: a:b, reason: r}]}\n", "PK018"),
     ("part name", delta("replace: 'x = 1'\nwith: 'y = 1'\nparts: {¶upstream: 'x'}"), "PK018"),
     ("rebound name", delta("rebind: {¶a.b: 'x'}"), "PK018"),
@@ -278,6 +281,10 @@ def test_undecodable_bytes_are_placed():
     assert (finding.code, finding.manifest.line, finding.manifest.column) == ("PK001", 5, 12)
 
 
+CLASS = "A generated class is an item of its own, `- class: {name: Runner, members: [...]}`; this entry goes into its `members`"
+ARGUMENT = "An argument is no expression: match its call, and say `call: {match: ..., set: {rank: ...}}`."
+
+
 @pytest.mark.parametrize(
     ("text", "help_"),
     [
@@ -286,6 +293,19 @@ def test_undecodable_bytes_are_placed():
         (entry("kind: backprot\nremove_when: [{defines: a:b}]"), "Did you mean `backport`?"),
         (entry("name: step\ndepends_on: [stepp]"), "Did you mean `step`?"),
         (HEAD.replace("pin: acme", "pin: 0.10") + E, 'Write "0.10".'),
+        (entry("class: Runner"), f"{CLASS}."),
+        (entry("class: {name: Runner, members: []}"), f"{CLASS}."),
+        (entry("name: Runner.step"), f"{CLASS} and says `name: step`."),
+        (
+            HEAD + "entries:\n  - kind: copy\n    class: {name: A, members: [{symbol: a:b, reason: r}]}\n",
+            "The entries of a class say that, one by one: `members: [{symbol: ..., ...}]`.",
+        ),
+        (
+            HEAD + "entries:\n  - class: {name: A, reason: r, members: [{symbol: a:b, reason: r}]}\n",
+            "The entries of a class say that, one by one: `members: [{symbol: ..., ...}]`.",
+        ),
+        (delta("expr: |\n  rank=0\nwith: '1'"), ARGUMENT),
+        (delta("expr: 'rank'\nwith: 'rank=1'"), ARGUMENT),
         ("a:\n\tb: 1\n", "Indent with spaces: YAML does not take tabs."),
         ("a: b: c\n", "Text that holds `: ` must be quoted, or stand in a block scalar (`|`)."),
     ],
