@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,10 +11,13 @@ import click
 
 from afd_patchkit.cli.complete import complete_modules, complete_pins
 from afd_patchkit.cli.progress import progress_for
+from afd_patchkit.cli.session import Session, store
+from afd_patchkit.upstream.settings import LONGEST_TIMEOUT
 
 if TYPE_CHECKING:
-    from afd_patchkit.cli.session import Session
+    from afd_patchkit.cli.progress import Bars
     from afd_patchkit.findings.report import Report
+    from afd_patchkit.upstream.options import SourceOptions
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -29,6 +33,12 @@ def assignments(ctx: click.Context, parameter: click.Parameter, values: Sequence
     return pairs
 
 
+def _seconds(ctx: click.Context, parameter: click.Parameter, value: float | None) -> None:
+    if value is not None and isnan(value):
+        raise click.BadParameter("nan is no number of seconds.", ctx, parameter)
+    store(ctx, parameter, value)
+
+
 SOURCE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--source",
@@ -39,6 +49,14 @@ SOURCE_OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Read the pin NAME from the folder, wheel or sdist PATH. Repeatable.",
     ),
     click.option("--offline", is_flag=True, help="Use the cache and installed distributions only."),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, max=LONGEST_TIMEOUT, min_open=True),
+        metavar="SECONDS",
+        expose_value=False,
+        callback=_seconds,
+        help="How long a package index may leave us without an answer (default: the environment's setting, or 30).",
+    ),
 )
 
 
@@ -135,6 +153,28 @@ def source_paths(sources: Sequence[tuple[str, str]]) -> dict[str, Path]:
     return paths
 
 
+def upstreams(
+    session: Session, bars: Bars | None, *, offline: bool, sources: Mapping[str, Path] | None = None
+) -> SourceOptions:
+    """Where upstreams come from, as the options have it.
+
+    Args:
+        session: the command line that is running.
+        bars: shows what is downloaded, and what is waited for.
+        offline: use cache and installed distributions only.
+        sources: explicit sources, by pin.
+    """
+    from afd_patchkit.upstream.options import SourceOptions
+
+    return SourceOptions(
+        sources=sources or {},
+        offline=offline,
+        timeout=session.timeout,
+        progress=bars.downloads if bars else None,
+        waits=bars,
+    )
+
+
 def run_engine(
     session: Session,
     *,
@@ -164,7 +204,7 @@ def run_engine(
         jobs: worker processes; None chooses.
         into: the folder to generate into, if it is not the project's.
     """
-    from afd_patchkit.api import RunOptions, SourceOptions, regen
+    from afd_patchkit.api import RunOptions, regen
     from afd_patchkit.api import check as compare
 
     versions = overrides(vllm, vllm_ascend, pins)
@@ -174,7 +214,7 @@ def run_engine(
         options = RunOptions(
             overrides=versions,
             modules=modules,
-            sources=SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None),
+            sources=upstreams(session, bars, offline=offline, sources=paths),
             full=full,
             jobs=jobs,
             into=into,

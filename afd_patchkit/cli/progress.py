@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from afd_patchkit.cli.session import is_terminal
 
@@ -26,6 +27,8 @@ class Bars:
     Attributes:
         downloads: to be told about bytes that arrive.
         work: to be told about modules that are done.
+
+    `waiting` and `arrived` may be called by other threads than that one, while it waits for them.
     """
 
     def __init__(self, stream: IO[str], *, color: bool, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,13 +40,32 @@ class Bars:
         self._begun = clock()
         self._drawn = 0.0
         self._display: Progress | None = None
+        self._lock = threading.Lock()
+        self._awaited: dict[str, TaskID] = {}
 
     def display(self) -> Progress | None:
         """The display, once the run has taken long enough to have one."""
-        if self._display is None and self._clock() - self._begun >= PATIENCE:
-            self._display = _display(self._stream, self._color)
-            self._display.start()
-        return self._display
+        with self._lock:
+            if self._display is None and self._clock() - self._begun >= PATIENCE:
+                self._display = _display(self._stream, self._color)
+                self._display.start()
+            return self._display
+
+    def waiting(self, what: str) -> None:
+        """Show that `what` is waited for."""
+        display = self.display()
+        if display is not None:
+            with self._lock:
+                self._awaited[what] = display.add_task(f"waiting for {_escaped(what)}", total=None, in_bytes=None)
+            display.refresh()
+
+    def arrived(self, what: str) -> None:
+        """It is not waited for any more."""
+        with self._lock:
+            display, task = self._display, self._awaited.pop(what, None)
+        if display is not None and task is not None:
+            display.remove_task(task)
+            display.refresh()
 
     def draw(self) -> None:
         """Draw, but not more often than an eye follows."""
@@ -99,8 +121,14 @@ class Bar:
         self._bars.draw()
 
 
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
 def _display(stream: IO[str], color: bool) -> Progress:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
     from rich.text import Text
 
@@ -115,9 +143,20 @@ def _display(stream: IO[str], color: bool) -> Progress:
             total = f" / {show(int(task.total))}" if task.total is not None else ""
             return Text(show(int(task.completed)) + total)
 
+    class WithPieces(ProgressColumn):
+        """Another column, for work that has pieces; what is only waited for has none."""
+
+        def __init__(self, column: ProgressColumn) -> None:
+            super().__init__(column.get_table_column())
+            self._column = column
+
+        def render(self, task: Task) -> RenderableType:
+            """What the column says, or nothing."""
+            return self._column(task) if task.fields["in_bytes"] is not None else Text()
+
     console = Console(file=stream, no_color=not color, force_terminal=True, legacy_windows=False)
-    columns: tuple[Any, ...] = ("{task.description}", BarColumn(None), Amount(), TimeRemainingColumn(compact=True))
-    return Progress(*columns, console=console, transient=True, auto_refresh=False, expand=True)
+    columns = [WithPieces(column) for column in (BarColumn(None), Amount(), TimeRemainingColumn(compact=True))]
+    return Progress("{task.description}", *columns, console=console, transient=True, auto_refresh=False, expand=True)
 
 
 @contextmanager

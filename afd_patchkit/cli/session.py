@@ -36,6 +36,7 @@ class Session:
         verbosity: number of `-v` less number of `-q`.
         color: what `--color/--no-color` said; None is "as the terminal has it".
         project: where to look for the project; None is the current folder.
+        timeout: seconds that a package index has for an answer; None is what the environment says.
         command: the command that runs.
         root: the root of the project once it is loaded: findings name files relative to it.
     """
@@ -47,6 +48,7 @@ class Session:
     verbosity: int = 0
     color: bool | None = None
     project: Path | None = None
+    timeout: float | None = None
     command: str = ""
     root: Path | None = None
 
@@ -149,7 +151,8 @@ def encodable(text: str, stream: IO[str]) -> str:
 # ---- options ----------------------------------------------------------------------------------------------------
 
 
-def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+def store(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep what an option says in the session."""
     session = ctx.ensure_object(Session)
     if parameter.name in {"verbose", "quiet"}:
         session.verbosity += value if parameter.name == "verbose" else -value
@@ -160,7 +163,7 @@ def _store(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
 
 def _output(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> None:
     ctx.ensure_object(Session).to_stdout |= value == Path("-")
-    _store(ctx, parameter, None if value == Path("-") else value)
+    store(ctx, parameter, None if value == Path("-") else value)
 
 
 def common(function: _Command) -> _Command:
@@ -171,23 +174,23 @@ def common(function: _Command) -> _Command:
             type=click.Path(path_type=Path, exists=True, file_okay=False),
             metavar="DIR",
             expose_value=False,
-            callback=_store,
+            callback=store,
             help="Work on the project in (or around) DIR instead of the current folder.",
         ),
-        click.option("-v", "--verbose", count=True, expose_value=False, callback=_store, help="Say more."),
+        click.option("-v", "--verbose", count=True, expose_value=False, callback=store, help="Say more."),
         click.option(
             "-q",
             "--quiet",
             count=True,
             expose_value=False,
-            callback=_store,
+            callback=store,
             help="Say only what is wrong, one line each.",
         ),
         click.option(
             "--color/--no-color",
             default=None,
             expose_value=False,
-            callback=_store,
+            callback=store,
             help="Colour, or none; by default as the terminal, NO_COLOR and FORCE_COLOR have it.",
         ),
     )
@@ -224,7 +227,7 @@ def reporting_as(*formats: str) -> Callable[[_Command], _Command]:
         "--format",
         type=click.Choice(formats),
         expose_value=False,
-        callback=_store,
+        callback=store,
         help="How to report (default: text).",
     )
     return lambda function: option(printing(function))

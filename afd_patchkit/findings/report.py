@@ -124,3 +124,19 @@ class Progress(Protocol):
 
     def done(self) -> None:
         """The work ended, well or not."""
+
+
+class Waits(Protocol):
+    """Told about what does not come; from several threads, and for several things at once."""
+
+    def waiting(self, what: str) -> None:
+        """`what` has been waited for for a second."""
+
+    def arrived(self, what: str) -> None:
+        """It has come, or is given up."""
+
+
+def tell(waits: Waits | None, what: str, begins: bool) -> None:
+    """Say that `what` is waited for, or is not any more, to whoever wants to know."""
+    if waits is not None:
+        (waits.waiting if begins else waits.arrived)(what)

@@ -144,7 +144,7 @@ class ArtifactUpstream(SourceUpstream):
                 reader = _RangeReader(self.request.options.network, file, self.stats)
                 index = _checked(read_wheel(reader.read, reader.size, file.filename, self.request), self.request)
             except RangesRefused as error:
-                self._no_ranges(file)
+                self._no_ranges(file, error)
                 raise Unavailable("wheel", f"{redact(file.url)}: {error.reason}") from error
             except FetchError as error:
                 raise Unavailable("wheel", error.reason) from error
@@ -161,8 +161,8 @@ class ArtifactUpstream(SourceUpstream):
                 for path, chunk in self._chunks(file, missing):
                     found[path] = index.verify(path, archives.extract(index.zip_member(path), chunk, file.filename))
                     store.put(index.rows[path][0], found[path])
-            except RangesRefused:
-                self._no_ranges(file)
+            except RangesRefused as error:
+                self._no_ranges(file, error)
             except FetchError as error:
                 raise Unavailable("wheel", error.reason) from error
         rest = [path for path in missing if path not in found]
@@ -174,10 +174,10 @@ class ArtifactUpstream(SourceUpstream):
 
     def _by_range(self, file: IndexFile) -> bool:
         small = file.size is not None and file.size <= SMALL
-        return not small and urlsplit(file.url).netloc not in self.request.options.network.no_ranges
+        return not small and self.request.options.network.no_ranges.isdisjoint({file.url, urlsplit(file.url).netloc})
 
-    def _no_ranges(self, file: IndexFile) -> None:
-        self.request.options.network.no_ranges.add(urlsplit(file.url).netloc)
+    def _no_ranges(self, file: IndexFile, error: RangesRefused) -> None:
+        self.request.options.network.no_ranges.add(urlsplit(file.url).netloc if error.everywhere else file.url)
 
     def _read_whole(self, file: IndexFile, wanted: Sequence[str]) -> MemberIndex:
         """Download, verify, and keep all Python files; only one process at a time does this for one artifact.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from afd_patchkit.digests import short
 from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.report import tell
 from afd_patchkit.git import GitError, complaint, run_git
 from afd_patchkit.upstream.archives import safe_name
 from afd_patchkit.upstream.base import Artifact
@@ -152,7 +153,7 @@ class Repository:
     def __init__(self, request: Request, url: str) -> None:
         if not _SOUND_URL.match(url):
             raise Unavailable("git", f"{_plain(url)} is no address of a git repository")
-        self._url, self._timeout = url, request.options.timeout
+        self._url, self._timeout, self._waits = url, request.options.patience, request.options.waits
         self.lock_name = f"git {url}"
         self.fetches = self.received = 0
         store = request.options.store
@@ -259,13 +260,13 @@ class Repository:
                 kept=_is_kept,
                 more=self._environment(lazy),
                 timeout=_PATIENCE,
+                waits=lambda on: tell(self._waits, f"git {_verb(arguments)} of {_plain(self._url)}", on),
             )
         except GitError as error:
             raise Unavailable("git", str(error)) from None
         if done.returncode:
             lines = [_URL_USER.sub(r"\1", line.replace(self._url, _plain(self._url))) for line in complaint(done)]
-            verb = next(word for word in arguments if word.isalpha() or word in {"ls-tree", "cat-file"})
-            raise Unavailable("git", f"git {verb} failed: {' / '.join(lines[-3:]) or done.returncode}")
+            raise Unavailable("git", f"git {_verb(arguments)} failed: {' / '.join(lines[-3:]) or done.returncode}")
         return done.stdout
 
     def _environment(self, lazy: bool) -> dict[str, str]:
@@ -311,6 +312,10 @@ _KEPT = {"GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_EXEC_PATH", "GIT_
 _KEPT_TOO = ("GIT_SSL", "GIT_TRACE", "GIT_HTTP", "GIT_PROXY")
 _SOUND_URL = re.compile(r"(?!-)(?:(?:https?|ssh|git|file)://\S+|[\w.-]+@[\w.-]+:\S+|(?:[A-Za-z]:)?/[^\0\n]*)\Z")
 _URL_USER = re.compile(r"(\w+://)[^/@\s]+@")
+
+
+def _verb(arguments: Iterable[str]) -> str:
+    return next(word for word in arguments if word.isalpha() or word in {"ls-tree", "cat-file"})
 
 
 def _plain(url: str) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from afd_patchkit.findings.report import Progress
+from afd_patchkit.findings.report import Progress, Waits, tell
 from afd_patchkit.upstream.failures import bad_setting
 from afd_patchkit.upstream.settings import IndexSettings, redact
+from afd_patchkit.upstream.transfer import PATIENCE, Stalled, TooManyRedirects, Transfer
 
 if TYPE_CHECKING:
     import ssl
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_REDIRECTS = 5
 _PAGE_LIMIT = 64 * 2**20
 _FILE_LIMIT = 4 * 2**30
 """Bytes of a file of which the index does not say the size."""
 _ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 """How a page may be packed: once, so that a chunk of it cannot become more than a thousand times as long."""
-_SLOWEST = 2_000.0  # bytes per second below which a transfer counts as stalled
 _LONGEST_WAIT = 20.0
 _RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -93,14 +91,19 @@ class FetchError(Exception):
 
 
 class RangesRefused(FetchError):
-    """The server does not serve the byte range asked for."""
+    """The server does not serve the byte range asked for; perhaps it serves the whole file."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the server serves ranges of no file, as far as its answer says."""
+        return self.status in {200, 206, 405, 416, 501}
 
 
 class _Again(Exception):
     """A failure after which the request is worth repeating."""
 
-    def __init__(self, reason: str, wait: float | None = None) -> None:
-        self.reason, self.wait = reason, wait
+    def __init__(self, reason: str, wait: float | None = None, status: int | None = None) -> None:
+        self.reason, self.wait, self.status = reason, wait, status
         super().__init__(reason)
 
 
@@ -114,19 +117,22 @@ class Reply:
     body: bytes
 
 
-class _Trip:
-    """A request and those that redirects make of it."""
-
-    def __init__(self, stats: Stats) -> None:
-        self.stats = stats
-        self.last: httpx.URL | None = None
-
-
 class Network:
     """One run's connections; thread-safe."""
 
-    def __init__(self, settings: IndexSettings, *, timeout: float, retries: int, backoff: float) -> None:
-        self.settings, self.timeout, self.retries, self.backoff = settings, timeout, retries, backoff
+    def __init__(
+        self, settings: IndexSettings, *, timeout: float, retries: int, backoff: float, waits: Waits | None = None
+    ) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            settings: which indexes there are.
+            timeout: seconds without an answer or data after which a connection counts as stalled.
+            retries: how often a request is repeated.
+            backoff: seconds before the first repetition.
+            waits: told what has been waited for longer than a second; None when nobody wants to know.
+        """
+        self.settings, self.timeout, self.retries, self.backoff, self.waits = settings, timeout, retries, backoff, waits
         self.no_ranges: set[str] = set()
         self.pages: dict[str, list[IndexFile] | FetchError] = {}
         self._client: httpx.Client | None = None
@@ -141,12 +147,13 @@ class Network:
             FetchError: it cannot be had.
         """
 
-        def handle(response: httpx.Response, url: str) -> Reply:
+        def handle(response: httpx.Response, transfer: Transfer) -> Reply:
+            url = str(response.url)
             encoding = response.headers.get("content-encoding", "").strip().lower()
             if encoding not in _ENCODINGS:
                 raise FetchError(f"{redact(url)} is packed as {encoding[:60]!a}, which was not asked for")
             body = bytearray()
-            for chunk in self._chunks(response, decoded=True):
+            for chunk in transfer.chunks(decoded=True):
                 body += chunk
                 if len(body) > _PAGE_LIMIT:
                     raise FetchError(f"{redact(url)} is absurdly long")
@@ -168,14 +175,14 @@ class Network:
             FetchError: it cannot be had.
         """
 
-        def handle(response: httpx.Response, url: str) -> tuple[bytes, int]:
+        def handle(response: httpx.Response, transfer: Transfer) -> tuple[bytes, int]:
             if response.status_code == 200:
                 raise RangesRefused("the server ignores range requests", 200)
             if response.status_code == 416:
                 raise RangesRefused("the server refuses the range", 416)
             total = _content_range(response, start, end)
             body = bytearray()
-            for chunk in self._chunks(response):
+            for chunk in transfer.chunks():
                 body += chunk
                 if len(body) > end - start:
                     raise RangesRefused("the server sends more than the range", 206)
@@ -199,7 +206,8 @@ class Network:
             FetchError: it cannot be had.
         """
 
-        def handle(response: httpx.Response, url: str) -> None:
+        def handle(response: httpx.Response, transfer: Transfer) -> None:
+            url = str(response.url)
             length = _number(response.headers.get("content-length", ""))
             total = size if length is None else length
             out.seek(0)
@@ -208,7 +216,7 @@ class Network:
             if progress is not None:
                 progress.start(total)
             try:
-                for chunk in self._chunks(response):
+                for chunk in transfer.chunks():
                     out.write(chunk)
                     got += len(chunk)
                     if progress is not None:
@@ -228,76 +236,91 @@ class Network:
     # ---- machinery ----------------------------------------------------------------------------------------------
 
     def _request(
-        self, url: str, headers: Mapping[str, str], stats: Stats, handle: Callable[[httpx.Response, str], T]
+        self, url: str, headers: Mapping[str, str], stats: Stats, handle: Callable[[httpx.Response, Transfer], T]
     ) -> T:
         import random
 
         import httpx
 
         for attempt in range(self.retries + 1):
+            broken, status, wait = False, None, None  # broken: an answer came, but not what was asked for
+            what = f"{redact(url)} (try {attempt + 1} of {self.retries + 1})"
             try:
-                return self._once(url, headers, stats, handle)
+                return self._once(url, headers, stats, handle, what)
             except _Again as error:
-                reason, wait = error.reason, error.wait
+                reason, wait, status, broken = error.reason, error.wait, error.status, True
+            except Stalled as error:
+                reason = str(error)
             except httpx.TimeoutException:
-                reason, wait = f"no answer for {self.timeout:g} s", None
+                reason = f"no answer for {self.timeout:g} s"
             except httpx.TransportError as error:
-                reason, wait = _reason(error), None
+                reason, broken = _reason(error), isinstance(error, httpx.ReadError | httpx.RemoteProtocolError)
                 if "CERTIFICATE_VERIFY_FAILED" in reason or isinstance(
                     error, httpx.UnsupportedProtocol | httpx.ProxyError
                 ):
                     break
-            except httpx.TooManyRedirects:
-                reason = f"more than {_REDIRECTS} redirects"
-                break
-            except (httpx.InvalidURL, httpx.DecodingError, ValueError) as error:
-                # ValueError: an address, a host name or a header that nothing can be made of
+            except (httpx.InvalidURL, httpx.DecodingError, TooManyRedirects, ValueError, OverflowError) as error:
+                # ValueError, OverflowError: an address, a host name, a port or a header that nothing can be made of
                 reason = _reason(error)
                 break
             if attempt < self.retries:
                 pause = self.backoff * 2**attempt * random.uniform(0.8, 1.2)
-                time.sleep(min(wait if wait is not None else pause, _LONGEST_WAIT))
+                self._sleep(min(wait if wait is not None else pause, _LONGEST_WAIT), f"{redact(url)} ({reason})")
         tries = f" ({attempt + 1} tries)" if attempt else ""
+        if broken and "Range" in headers:
+            raise RangesRefused(f"{reason}{tries}", status)
         raise FetchError(f"{redact(url)}: {reason}{tries}")
 
     def _once(
-        self, url: str, headers: Mapping[str, str], stats: Stats, handle: Callable[[httpx.Response, str], T]
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        stats: Stats,
+        handle: Callable[[httpx.Response, Transfer], T],
+        what: str,
     ) -> T:
-        with self._stream(url, headers, stats) as response:
-            status, at = response.status_code, str(response.url)
-            if status in _RETRY_STATUS:
-                raise _Again(f"status {status}", _retry_after(response))
-            if status not in ({200, 206, 416} if "Range" in headers else {200}):
-                hint = " (are the credentials of the index right?)" if status in {401, 403} else ""
-                raise FetchError(f"{redact(at)}: status {status}{hint}", status)
-            return handle(response, at)
+        def depart(request: httpx.Request, before: httpx.URL | None) -> None:
+            stats.add(requests=1)
+            self._depart(request, before)
 
-    @contextlib.contextmanager
-    def _stream(self, url: str, headers: Mapping[str, str], stats: Stats) -> Iterator[httpx.Response]:
-        trip = {"trip": _Trip(stats)}
-        with self._http().stream("GET", bare(url), headers=headers, extensions=trip) as response:
-            try:
-                yield response
-            finally:
-                stats.add(bytes=sum(r.num_bytes_downloaded for r in (*response.history, response)))
+        ranged = "Range" in headers
+        transfer = Transfer(
+            self._http(),
+            bare(url),
+            headers,
+            depart=depart,
+            timeout=self.timeout,
+            waits=lambda on: tell(self.waits, what, on),
+        )
+        try:
+            with transfer:
+                response = transfer.answer()
+                status, at = response.status_code, str(response.url)
+                if status in _RETRY_STATUS:
+                    raise _Again(f"status {status}", _retry_after(response), status)
+                if status not in ({200, 206, 416} if ranged else {200}):
+                    hint = " (are the credentials of the index right?)" if status in {401, 403} else ""
+                    if ranged:
+                        raise RangesRefused(f"status {status}{hint}", status)
+                    raise FetchError(f"{redact(at)}: status {status}{hint}", status)
+                return handle(response, transfer)
+        finally:
+            stats.add(bytes=transfer.received)
 
-    def _chunks(self, response: httpx.Response, *, decoded: bool = False) -> Iterator[bytes]:
-        """The body; a trickle counts as stalled."""
-        begin = time.monotonic()
-        for chunk in response.iter_bytes() if decoded else response.iter_raw():
-            yield chunk
-            elapsed = time.monotonic() - begin
-            if elapsed > self.timeout + response.num_bytes_downloaded / _SLOWEST:
-                raise _Again(f"the transfer stalled after {response.num_bytes_downloaded} bytes")
+    def _sleep(self, seconds: float, what: str) -> None:
+        if seconds > PATIENCE:
+            tell(self.waits, what, True)
+        try:
+            time.sleep(seconds)
+        finally:
+            if seconds > PATIENCE:
+                tell(self.waits, what, False)
 
-    def _depart(self, request: httpx.Request) -> None:
-        """Count a request, refuse a redirect that leaves http(s) or its encryption, and say who we are."""
-        trip: _Trip = request.extensions["trip"]
-        trip.stats.add(requests=1)
-        scheme, before = request.url.scheme, trip.last
+    def _depart(self, request: httpx.Request, before: httpx.URL | None) -> None:
+        """Refuse a redirect that leaves http(s) or its encryption, and say who we are."""
+        scheme = request.url.scheme
         if before is not None and (scheme not in {"http", "https"} or (scheme == "http" and before.scheme == "https")):
             raise FetchError(f"{redact(str(before))}: refused redirect to {redact(str(request.url))}")
-        trip.last = request.url
         if "Authorization" not in request.headers and (auth := self._credentials(request.url)) is not None:
             next(auth.sync_auth_flow(request))
 
@@ -336,11 +359,7 @@ class Network:
                 try:
                     self._client = httpx.Client(
                         verify=verify,
-                        timeout=httpx.Timeout(self.timeout),
                         headers={"User-Agent": f"afd-patchkit/{__version__}"},
-                        follow_redirects=True,
-                        max_redirects=_REDIRECTS,
-                        event_hooks={"request": [self._depart]},
                         limits=httpx.Limits(max_connections=8, max_keepalive_connections=8),
                     )
                 except (ImportError, ValueError, httpx.InvalidURL) as error:

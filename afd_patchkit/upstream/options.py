@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from afd_patchkit.findings.report import Progress
+from afd_patchkit.findings.report import Progress, Waits
 from afd_patchkit.upstream.cache import Store
-from afd_patchkit.upstream.settings import IndexSettings, index_settings
+from afd_patchkit.upstream.settings import IndexSettings, index_settings, timeout_setting
 
 if TYPE_CHECKING:
     from afd_patchkit.upstream.network import Network
@@ -29,10 +29,11 @@ class SourceOptions:
         cache_dir: the cache folder; None for the user's cache folder, or `AFD_PATCHKIT_CACHE`.
         index_urls: simple-API addresses, the first that has the release wins; None reads the usual settings when needed.
         ca_file: certificate bundle (file or folder); None reads the usual settings.
-        timeout: seconds without an answer or data after which a connection counts as stalled.
+        timeout: seconds without an answer or data after which a connection counts as stalled; None reads the usual settings.
         retries: how often a request is repeated after a connection error, a truncated body, 429 or 5xx.
         backoff: seconds before the first repetition; doubled for each further one.
         progress: told about long downloads.
+        waits: told about what has been waited for longer than a second.
         search_path: folders with installed distributions; None for those of the running interpreter.
     """
 
@@ -41,10 +42,11 @@ class SourceOptions:
     cache_dir: Path | None = None
     index_urls: tuple[str, ...] | None = None
     ca_file: str | None = None
-    timeout: float = 30.0
+    timeout: float | None = None
     retries: int = 3
     backoff: float = 0.4
     progress: Progress | None = None
+    waits: Waits | None = None
     search_path: tuple[str, ...] | None = None
 
     @cached_property
@@ -66,7 +68,12 @@ class SourceOptions:
         """The connections of this run, opened when they are first needed."""
         from afd_patchkit.upstream.network import Network
 
-        return Network(self.index, timeout=self.timeout, retries=self.retries, backoff=self.backoff)
+        return Network(self.index, timeout=self.patience, retries=self.retries, backoff=self.backoff, waits=self.waits)
+
+    @cached_property
+    def patience(self) -> float:
+        """Seconds without an answer or data after which a connection counts as stalled."""
+        return self.timeout if self.timeout is not None else timeout_setting()
 
 
 def default_cache_dir() -> Path:

@@ -92,6 +92,34 @@ def _uv_url(text: str) -> str:
     return url if equals and name.replace("-", "").replace("_", "").replace(".", "").isalnum() else text
 
 
+TIMEOUT = 30.0
+LONGEST_TIMEOUT = 3600.0
+
+
+def timeout_setting() -> float:
+    """Seconds that an index has for an answer, from `AFD_PATCHKIT_TIMEOUT`, uv's and pip's settings, or 30.
+
+    Raises:
+        UpstreamError: it is no number of seconds (PK410).
+    """
+    named = [
+        (name, os.environ.get(name, "")) for name in ("AFD_PATCHKIT_TIMEOUT", "UV_HTTP_TIMEOUT", "PIP_DEFAULT_TIMEOUT")
+    ]
+    for origin, text in (*named, ("timeout in pip's configuration", pip_config().get("timeout", ""))):
+        if text.strip():
+            try:
+                seconds = float(text)
+            except ValueError:
+                seconds = 0.0
+            if not 0 < seconds <= LONGEST_TIMEOUT:
+                raise bad_setting(
+                    f"the time-out {text[:60]!a} ({origin}) is no number of seconds up to {LONGEST_TIMEOUT:g}",
+                    f"Correct or unset {origin}, or use --timeout.",
+                )
+            return seconds
+    return TIMEOUT
+
+
 def _ca_file(pip: Mapping[str, str]) -> str | None:
     env = os.environ
     for origin, path in (

@@ -40,6 +40,19 @@ def test_sources(run, engine, folder):
     assert (options.sources, options.offline, options.progress) == ({"acme": Path("tree")}, True, None)
 
 
+@pytest.mark.parametrize(("given", "expected"), [((), None), (("--timeout", "2.5"), 2.5)])
+def test_timeout(run, engine, given, expected):
+    assert run("check", *given).exit_code == 0
+    assert engine.calls[0]["sources"].timeout == expected
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x", "1e9"])
+def test_timeout_that_is_none(run, engine, text):
+    done = run("check", "--timeout", text)
+    assert (done.exit_code, engine.calls) == (2, [])
+    assert "--timeout" in done.stderr
+
+
 @pytest.mark.parametrize("arguments", [["--project", "sub", "check"], ["check", "--project", "sub"]])
 def test_project(run, engine, folder, arguments):
     (folder / "sub").mkdir()

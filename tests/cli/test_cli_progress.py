@@ -64,6 +64,21 @@ def test_bars_appear_after_a_second_and_go_away(clock):
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", stream.getvalue())  # no colour
 
 
+def test_what_is_waited_for_is_shown_until_it_comes(clock):
+    stream = Terminal()
+    bars = Bars(stream, color=False, clock=clock)
+    clock.now += 1
+    bars.waiting("https://a/[b] (try 2 of 4)")
+    shown = stream.getvalue()
+    assert "waiting for https://a/[b] (try 2 of 4)" in shown
+    assert " 0" not in shown  # no amount and no time of what has none
+    bars.arrived("https://a/[b] (try 2 of 4)")
+    bars.arrived("something else")
+    bars.work.start(3)
+    assert "waiting" not in stream.getvalue()[len(shown) :]
+    bars.close()
+
+
 def test_drawing_is_rare(clock):
     stream = Terminal()
     bars = Bars(stream, color=False, clock=clock)

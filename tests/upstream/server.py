@@ -42,8 +42,9 @@ class Index:
     """What the server serves, how it misbehaves, and what was asked of it.
 
     Attributes:
-        faults: per path, what to do with the next requests: `status:N`, `truncate`, `drop`, `stall`, `trickle`.
-        ranges: `yes`, `ignore` (200), `refuse` (416), `wrong` (another range), `long` (more than asked for), `size` (another total).
+        faults: per path, what to do with the next requests: `status:N`, `truncate`, `drop`, `stall`, `trickle`, or `trickle:` with what
+            never ends (`headers`, `informational`, `chunk-header`, `packed`, `redirect`).
+        ranges: `yes`, `status:N`, `truncate`, `drop`, `ignore` (200), `refuse` (416), `wrong` (another range), `long` (more than asked for), `size` (another total).
         auth: `user:password` that every request must carry.
     """
 
@@ -100,17 +101,19 @@ class Handler(BaseHTTPRequestHandler):
         elif fault == "stall":
             index.release.wait(600)
             self.close_connection = True
+        elif fault.startswith("trickle:"):
+            self.trickle(fault.partition(":")[2])
         elif path in index.redirects:
             self.send_response(302)
             self.send_header("Location", index.redirects[path])
             self.send_header("Content-Length", "0")
             self.end_headers()
         elif path.startswith("/simple/"):
-            self.page(path.split("/")[2])
+            self.page(path.split("/")[2], fault)
         else:
             self.file(path, fault)
 
-    def page(self, project: str) -> None:
+    def page(self, project: str, fault: str) -> None:
         files = self.index.files.get(project)
         if not files:
             self.reply(404, b"", "text/plain")
@@ -127,7 +130,7 @@ class Handler(BaseHTTPRequestHandler):
                     item["size"] = len(hosted.data)
                 items.append(item)
             body = json.dumps({"meta": {"api-version": "1.1"}, "name": project, "files": items}).encode()
-            self.reply(200, body, "application/vnd.pypi.simple.v1+json")
+            self.reply(200, body, "application/vnd.pypi.simple.v1+json", fault=fault)
         elif self.index.pages == "html":
             lines = ["<!DOCTYPE html><html><head><title>Links</title></head><body>"]
             for hosted in files:
@@ -151,6 +154,12 @@ class Handler(BaseHTTPRequestHandler):
             return
         data, asked = hosted.data, re.match(r"bytes=(\d+)-(\d+)$", self.headers["Range"] or "")
         mode = self.index.ranges
+        if asked is not None and mode.startswith("status:"):
+            self.reply(int(mode.partition(":")[2]), b"", "text/plain")
+            return
+        if asked is not None and mode == "drop":
+            self.close_connection = True
+            return
         if asked is None or mode == "ignore":
             self.reply(200, data, "application/octet-stream", fault=fault)
             return
@@ -163,7 +172,25 @@ class Handler(BaseHTTPRequestHandler):
         total = len(data) + (mode == "size")
         body = data[first : last + 1] + (b"more" if mode == "long" else b"")
         extra = {"Content-Range": f"bytes {first}-{last}/{total}"}
-        self.reply(206, body, "application/octet-stream", extra, fault=fault)
+        self.reply(
+            206, body, "application/octet-stream", extra, fault=fault or ("truncate" if mode == "truncate" else "")
+        )
+
+    def trickle(self, what: str) -> None:
+        """Send a little of `what` now and then, until the test is over or nobody reads."""
+        chunked = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n"
+        stored = b"\0\0\0\xff\xff"  # an empty block of deflate
+        first, more = {
+            "headers": (b"HTTP/1.1 200 OK\r\n", b"X-More: yes\r\n"),
+            "informational": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+            "chunk-header": (chunked + b"\r\n5;", b"x"),
+            "packed": (chunked + b"Content-Encoding: deflate\r\n\r\n", b"5\r\n" + stored + b"\r\n"),
+            "redirect": (b"HTTP/1.1 302 Found\r\nLocation: /away\r\nContent-Length: 9999\r\n\r\n", b"x"),
+        }[what]
+        self.close_connection = True
+        self.wfile.write(first)
+        while not self.index.release.wait(0.02):
+            self.wfile.write(more)
 
     def reply(self, status: int, body: bytes, kind: str, extra: dict[str, str] | None = None, fault: str = "") -> None:
         self.send_response(status)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,9 +12,10 @@ import httpx
 import pytest
 
 from afd_patchkit.findings.errors import UpstreamError
-from afd_patchkit.upstream import network
+from afd_patchkit.upstream import network, transfer
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.resolve import SourceOptions
+from afd_patchkit.upstream.transfer import Transfer
 from tests.upstream.conftest import Open, code, everything
 from tests.upstream.packages import FILES, digest, make_sdist, make_wheel
 from tests.upstream.server import Index
@@ -74,8 +76,6 @@ def test_file_of_another_size_than_the_index_says(index: Index, open_acme: Open)
 @pytest.mark.parametrize("fault", ["truncate", "drop", "status:500", "status:503", "status:429", "status:502"])
 @pytest.mark.parametrize("path", [PAGE, WHEEL_PATH, SDIST_PATH])
 def test_passing_faults_are_retried(index: Index, open_acme: Open, path: str, fault: str) -> None:
-    if fault == "truncate" and path == PAGE:
-        fault = "drop"  # pages are always answered whole by this server
     index.add(WHEEL, make_wheel()) if path != SDIST_PATH else index.add(SDIST, make_sdist())
     index.faults[path] = [fault, fault]
     upstream = open_acme()
@@ -113,38 +113,74 @@ def test_truncated_range_while_reading(index: Index, open_acme: Open) -> None:
     assert upstream.read("acme.engine").text == FILES["acme/engine.py"]
 
 
-def stalls(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    """Only the client's requests of `path` keep its time-out: any other may take as long as a busy machine makes it."""
-    stream = httpx.Client.stream
+def stalls(monkeypatch: pytest.MonkeyPatch, path: str, timeout: float = 0.2) -> None:
+    """Requests of `path` have a short time-out: any other may take as long as a busy machine makes it."""
 
-    def patient(client: httpx.Client, method: str, url: str, **arguments: Any) -> Any:
-        limit = client.timeout if urlsplit(url).path == path else None
-        return stream(client, method, url, timeout=limit, **arguments)
+    class Patient(Transfer):
+        def __init__(self, client: httpx.Client, url: str, headers: Mapping[str, str], **arguments: Any) -> None:
+            if urlsplit(url).path == path:
+                arguments["timeout"] = timeout
+            super().__init__(client, url, headers, **arguments)
 
-    monkeypatch.setattr(httpx.Client, "stream", patient)
+    monkeypatch.setattr(network, "Transfer", Patient)
 
 
 @pytest.mark.parametrize("path", [PAGE, SDIST_PATH])
-def test_stalled_connection(index: Index, open_acme: Open, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "word"),
+    [
+        ("stall", "no answer for 600 s (2 tries)"),
+        ("trickle", "stalled after"),
+        ("trickle:headers", "stalled after 0 bytes"),
+        ("trickle:informational", "stalled after 0 bytes"),
+        ("trickle:chunk-header", "stalled after"),
+        ("trickle:packed", "stalled after"),
+        ("trickle:redirect", "stalled after"),
+    ],
+)
+def test_what_comes_too_slowly_is_given_up(
+    index: Index, open_acme: Open, monkeypatch: pytest.MonkeyPatch, path: str, fault: str, word: str
+) -> None:
+    """Whatever trickles: no single read ever waits for long."""
     stalls(monkeypatch, path)
+    monkeypatch.setattr(transfer, "_SLOWEST", 1e9)
     index.add(SDIST, make_sdist())
-    index.faults[path] = ["stall"] * 9
+    index.faults[path] = [fault] * 9
     with pytest.raises(UpstreamError, match="PK401") as error:
-        open_acme(timeout=0.2, retries=1)
-    assert "no answer for 0.2 s (2 tries)" in everything(error)
+        open_acme(retries=1)
+    assert word in everything(error)
+    assert "(2 tries)" in everything(error)
     while len(index.asked(path)) < 2:  # the server may read a request after its client has left
         time.sleep(0.01)
     assert len(index.asked(path)) == 2
 
 
-def test_trickle_counts_as_stalled(index: Index, open_acme: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    stalls(monkeypatch, "nowhere")
-    monkeypatch.setattr(network, "_SLOWEST", 1e9)
+class Told:
+    """What somebody who waits was told."""
+
+    def __init__(self) -> None:
+        self.waits: list[str] = []
+        self.over: list[str] = []
+        self.one = threading.Event()
+
+    def waiting(self, what: str) -> None:
+        self.waits.append(what)
+        self.one.set()
+
+    def arrived(self, what: str) -> None:
+        self.over.append(what)
+
+
+def test_what_is_waited_for_is_told(index: Index, open_acme: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stalls for good: the server goes on as soon as somebody was told."""
+    monkeypatch.setattr(transfer, "PATIENCE", 0.01)
+    told = Told()
+    index.release = told.one
     index.add(SDIST, make_sdist())
-    index.faults[SDIST_PATH] = ["trickle"] * 9
-    with pytest.raises(UpstreamError, match="PK401") as error:
-        open_acme(timeout=0.3, retries=1)
-    assert "stalled after" in everything(error)
+    index.faults[SDIST_PATH] = ["status:503", "stall"]
+    assert open_acme(waits=told).artifact.file == SDIST
+    assert f"{index.url}{SDIST_PATH} (try 2 of 3)" in told.waits
+    assert sorted(told.waits) == sorted(told.over)
 
 
 def test_no_network(open_acme: Open) -> None:
@@ -172,6 +208,43 @@ def test_not_found(index: Index, open_acme: Open) -> None:
     with pytest.raises(UpstreamError, match="PK401") as error:
         open_acme()
     assert "has no acme 1.0; newest: 0.9" in everything(error)
+
+
+STATUSES = [300, 304, 400, 401, 403, 404, 405, 406, 410, 418, 451, 500, 501, 502, 503, 504, 505, 599]
+
+
+@pytest.mark.parametrize("ranges", [f"status:{status}" for status in STATUSES] + ["truncate", "drop"])
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_range_that_is_refused_or_cut_short_is_read_whole(
+    index: Index, open_acme: Open, ranges: str, locked: bool
+) -> None:
+    index.ranges = ranges
+    data = make_wheel()
+    index.add(WHEEL, data)
+    upstream = open_acme(locked_artifact=Artifact("wheel", WHEEL, digest(data)) if locked else None)
+    assert upstream.artifact == Artifact("wheel", WHEEL, digest(data))
+    assert upstream.read("acme.engine").text == FILES["acme/engine.py"]
+    assert [bool(seen.range) for seen in index.asked(WHEEL)][-2:] == [True, False]
+
+
+@pytest.mark.parametrize("ranges", [*(f"status:{status}" for status in STATUSES), "ignore", "truncate"])
+def test_ranges_that_end_after_the_table_was_read(index: Index, open_acme: Open, ranges: str) -> None:
+    index.add(WHEEL, make_wheel())
+    upstream = open_acme()
+    index.ranges = ranges
+    assert upstream.read("acme.engine").text == FILES["acme/engine.py"]
+
+
+def test_one_file_without_ranges_says_nothing_of_others(index: Index, open_acme: Open) -> None:
+    index.add(WHEEL, make_wheel())
+    index.add("other-1.0-py3-none-any.whl", make_wheel(name="other"), project="other")
+    shared = None
+    for project, gone in (("acme", True), ("other", False)):
+        index.ranges = "status:403" if gone else "yes"
+        upstream = open_acme(distribution=project, packages=("acme",), **({"given": shared} if shared else {}))
+        shared = upstream.request.options
+        assert upstream.read("acme.engine").text == FILES["acme/engine.py"]
+    assert all(seen.range for seen in index.asked("other-1.0"))
 
 
 def test_file_not_found(index: Index, open_acme: Open) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import http.server
+import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -140,6 +142,66 @@ def test_a_file_of_which_nobody_says_how_long_it_is(served, monkeypatch, tmp_pat
     connections = Network(IndexSettings(()), timeout=60, retries=0, backoff=0)
     with (tmp_path / "x").open("w+b") as out, pytest.raises(FetchError, match="absurdly long"):
         connections.download(served(endless), out, Stats(), size=None, progress=None)
+
+
+NOWHERE = [
+    "http://[", "http://[::1", "http://[::1]:x/", "//", "///", "http:///x", "http://", "https://", "http://x:99999/", "http://x:-1/", "http://a..b/",
+    "http://" + "a" * 70 + "/", "http://" + "a." * 200, "http://xn--a/", "http://xn--/", "http://\x80/", "http://\xff\xfe/", "http://%00/", "http://a%zz/",
+    "http://a b/", "http://@", "http://:@:/", "http://?", "http://#", "javascript:1", "mailto:x", "http:x", "\\\\x", "http://0x7f.1:1/", "x" * 60_000,
+    "", "?", "http://\u00e4.invalid/", "http://.invalid/", "http://127.0.0.1:1/" + "a" * 60_000, "ht!tp://x/", "://", "http://*.invalid/", "http://a_b.invalid/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("where", NOWHERE)
+def test_redirects_to_nonsense(served, tmp_path, where):
+    seen = []
+
+    def away(handler: http.server.BaseHTTPRequestHandler) -> None:
+        seen.append(handler.path)
+        handler.send_response(302)
+        handler.send_header("Content-Length", "0")
+        handler.wfile.write(b"".join(handler._headers_buffer))  # send_header refuses what is not Latin-1
+        handler._headers_buffer.clear()
+        handler.wfile.write(b"Location: " + where.encode("utf-8") + b"\r\n\r\n")
+
+    address = served(away)
+    options = SourceOptions(index_urls=(address,), cache_dir=tmp_path, search_path=(), retries=1, backoff=0, timeout=60)
+    with pytest.raises(UpstreamError) as caught:
+        open_upstream("acme", Pin(distribution="acme", version="1.0"), options)
+    assert caught.value.exit_code == 3
+    assert len(seen) < 20
+
+
+STRANGE = ["\ud800", "\0", "\n", "\x1b[2J", "\ufffe", "%00", "a" * 5000, ".."]
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+@pytest.mark.parametrize("place", ["url", "filename", "sha256", "yanked", "name", "host", "fragment", "size", "key"])
+def test_strange_characters_in_pages(served, tmp_path, strange, place):
+    name = "acme-1.0-py3-none-any.whl"
+    row = {"filename": name, "url": f"http://127.0.0.1:1/{name}", "hashes": {"sha256": "0" * 64}}
+    page = {"meta": {"api-version": "1.1"}, "name": "acme", "files": [row]}
+    if place == "url":
+        row["url"] += strange
+    elif place == "host":
+        row["url"] = f"http://127.0.0.1{strange}:1/{name}"
+    elif place == "fragment":
+        row["url"] += f"#sha256={strange}"
+    elif place == "filename":
+        row["filename"] = f"acme-1.0{strange}-py3-none-any.whl"
+    elif place == "sha256":
+        row["hashes"] = {"sha256": strange, strange: "0" * 64}
+    elif place == "name":
+        page["name"] = strange
+    else:
+        row[{"yanked": "yanked", "size": "size"}.get(place, strange)] = strange
+    address = served(answer(json.dumps(page).encode(), "application/vnd.pypi.simple.v1+json"))
+    options = SourceOptions(index_urls=(address,), cache_dir=tmp_path, search_path=(), retries=0, backoff=0, timeout=60)
+    with pytest.raises(UpstreamError) as caught:
+        open_upstream("acme", Pin(distribution="acme", version="1.0"), options)
+    assert caught.value.exit_code == 3
+    with suppress(PatchkitError):
+        newer_releases("acme", Pin(distribution="acme", version="0.5"), options)
 
 
 URLS = [

@@ -12,7 +12,7 @@ from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.options import default_cache_dir
 from afd_patchkit.upstream.resolve import SourceOptions
-from afd_patchkit.upstream.settings import index_settings, pip_config, pip_config_files, redact
+from afd_patchkit.upstream.settings import index_settings, pip_config, pip_config_files, redact, timeout_setting
 from tests.upstream.conftest import Open, code
 from tests.upstream.packages import FILES, digest, make_wheel
 from tests.upstream.server import Index
@@ -155,3 +155,34 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 )
 def test_redact(url: str, shown: str) -> None:
     assert redact(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("env", "pip", "expected"),
+    [
+        ({}, "", 30.0),
+        ({}, "7", 7.0),
+        ({"PIP_DEFAULT_TIMEOUT": "8"}, "7", 8.0),
+        ({"PIP_DEFAULT_TIMEOUT": "8", "UV_HTTP_TIMEOUT": "9.5"}, "7", 9.5),
+        ({"UV_HTTP_TIMEOUT": "9", "AFD_PATCHKIT_TIMEOUT": "10"}, "", 10.0),
+        ({"UV_HTTP_TIMEOUT": " "}, "", 30.0),
+    ],
+)
+def test_timeout_from_the_usual_settings(
+    config: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], pip: str, expected: float
+) -> None:
+    if pip:
+        config.write_text(f"[global]\ntimeout = {pip}\n")
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert timeout_setting() == expected
+    assert SourceOptions().network.timeout == expected
+    assert SourceOptions(timeout=3).network.timeout == 3
+
+
+@pytest.mark.parametrize("text", ["x", "0", "-1", "nan", "inf", "1e9", "9" * 5000, "\u00b2"])
+def test_timeout_that_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("UV_HTTP_TIMEOUT", text)
+    with pytest.raises(UpstreamError, match="time-out") as error:
+        timeout_setting()
+    assert code(error) == "PK410"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from afd_patchkit.cli.complete import complete_topics
-from afd_patchkit.cli.engine import overrides, pin_options, source_options, source_paths
+from afd_patchkit.cli.engine import overrides, pin_options, source_options, source_paths, upstreams
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting
 
@@ -52,13 +52,13 @@ def command(
     An acceptance is bound to the digests it was made for: when upstream changes the place again, it is open again. It
     stands in a file beside the manifests, to be committed; `upgrade --write` takes what is clean or accepted.
     """
-    from afd_patchkit.api import Report, SourceOptions, accept
+    from afd_patchkit.api import Report, accept
 
     target = overrides(vllm, vllm_ascend, pins)
     paths = source_paths(sources)
     project = session.load_project()
     with progress_for(session) as bars:
-        options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
+        options = upstreams(session, bars, offline=offline, sources=paths)
         done = accept(project, references, why, pin_overrides=target or None, options=options, who=who, date=date)
     file = os.path.relpath(project.root / done.file) if done.file else ""
     written = (Path(file).as_posix(),) if done.recorded else ()

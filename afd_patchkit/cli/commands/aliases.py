@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from afd_patchkit.cli.engine import overrides, pin_options, source_options, source_paths
+from afd_patchkit.cli.engine import overrides, pin_options, source_options, source_paths, upstreams
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting_as
 
@@ -54,7 +54,7 @@ def command(
 
     With --rebound, a module that is left out (PK319), or that holds no such name (PK320), gives exit code 1.
     """
-    from afd_patchkit.api import Report, SourceOptions, aliases
+    from afd_patchkit.api import Report, aliases
 
     module, colon, name = symbol.partition(":")
     if not (colon and module and name):
@@ -63,7 +63,7 @@ def command(
     paths = source_paths(sources)
     project = session.load_project()
     with progress_for(session) as bars:
-        options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
+        options = upstreams(session, bars, offline=offline, sources=paths)
         done = aliases(project, module, name, overrides=versions, pins=names, rebound=rebound, sources=options)
     _print(session, symbol, done.found.found, done.versions)
     for path in done.found.unreadable:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from afd_patchkit.cli.complete import complete_topics
-from afd_patchkit.cli.engine import source_options, source_paths
+from afd_patchkit.cli.engine import source_options, source_paths, upstreams
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting_as
 
@@ -56,7 +56,7 @@ def command(
     For --base, manifests and lock of both states are generated in memory: a pull request can review what git does not
     hold.
     """  # noqa: D301 - \b is click's
-    from afd_patchkit.api import SourceOptions, diff
+    from afd_patchkit.api import diff
 
     if revision is not None and (view or against):
         raise click.UsageError(
@@ -74,7 +74,7 @@ def command(
     paths = source_paths(sources)
     project = session.load_project()
     with progress_for(session) as bars:
-        options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
+        options = upstreams(session, bars, offline=offline, sources=paths)
         changes = diff(project, entry, view=chosen, against=against, base=revision, sources=options, context=context)
     _print(session, changes, names)
     return 0

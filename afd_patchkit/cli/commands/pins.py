@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from afd_patchkit.cli.complete import complete_pins
-from afd_patchkit.cli.engine import source_options, source_paths
+from afd_patchkit.cli.engine import source_options, source_paths, upstreams
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting
 
@@ -33,16 +33,16 @@ def command(session: Session, names: tuple[str, ...], newer: bool, sources: Any,
     Digests are identity, commits are evidence: a note says where the commit of pins.yaml and the one that the
     distribution names differ.
     """
-    from afd_patchkit.api import Report, SourceOptions, newer_releases, pin_facts
+    from afd_patchkit.api import Report, newer_releases, pin_facts
 
     project = session.load_project()
     if newer:
-        found = newer_releases(project, names, SourceOptions(offline=offline))
+        found = newer_releases(project, names, upstreams(session, None, offline=offline))
         session.write("".join(f"{name} {version}\n" for name, version in found))
         return 0
     paths = source_paths(sources)
     with progress_for(session) as bars:
-        options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
+        options = upstreams(session, bars, offline=offline, sources=paths)
         facts = pin_facts(project, names, options)
     report = Report(
         findings=tuple(item for fact in facts for item in fact.findings),

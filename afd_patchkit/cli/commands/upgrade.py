@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from afd_patchkit.cli.engine import pin_options, source_options, source_paths
+from afd_patchkit.cli.engine import pin_options, source_options, source_paths, upstreams
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting_as
 from afd_patchkit.findings.errors import EXIT_USAGE, ManifestError
@@ -57,7 +57,7 @@ def command(
 
     With several versions of one pin, a matrix of entries and releases comes first.
     """
-    from afd_patchkit.api import SourceOptions, wanted_releases
+    from afd_patchkit.api import wanted_releases
 
     named = [("vllm", v) for v in vllm] + [("vllm-ascend", v) for v in vllm_ascend] + list(pins)
     if not named:
@@ -71,7 +71,7 @@ def command(
     paths = source_paths(sources)
     project = session.load_project()
     with progress_for(session) as bars:
-        options = SourceOptions(sources=paths, offline=offline, progress=bars.downloads if bars else None)
+        options = upstreams(session, bars, offline=offline, sources=paths)
         targets = [{name: version} for name, version in wanted_releases(project, named, options)]
         if write and len(targets) > 1:
             raise click.UsageError(
