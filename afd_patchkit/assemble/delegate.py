@@ -29,9 +29,10 @@ from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.model import Entry
 from afd_patchkit.names.completions import attributes_set
 from afd_patchkit.names.imports import LINE
-from afd_patchkit.names.model import CAPTURE, ImportNeed
+from afd_patchkit.names.model import ImportNeed
 from afd_patchkit.references.calls import Shape, listed, misfit
 from afd_patchkit.references.things import Function
+from afd_patchkit.runtime.loaded import CAPTURE
 from afd_patchkit.source.forward import (
     Forwarded,
     ForwardError,

@@ -14,9 +14,6 @@ from afd_patchkit.upstream.base import Upstream
 if TYPE_CHECKING:
     from afd_patchkit.model import Code
 
-CAPTURE = "_patchkit_original"
-"""The function of a generated module that takes the original of a delegate."""
-
 Reason = Literal[
     "module global",
     "late binding",

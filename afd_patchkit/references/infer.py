@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from afd_patchkit.names.analysis import mangle
-from afd_patchkit.names.model import CAPTURE
 from afd_patchkit.references.class_body import how_decorated
 from afd_patchkit.references.classes import Classes
 from afd_patchkit.references.things import (
@@ -24,6 +23,7 @@ from afd_patchkit.references.things import (
     Thing,
     Value,
 )
+from afd_patchkit.runtime.loaded import CAPTURE
 from afd_patchkit.source.decorators import changing
 from afd_patchkit.source.locate import dotted
 from afd_patchkit.source.syntax import binding

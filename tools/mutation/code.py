@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import singledispatchmethod
 from typing import Any
 
-from afd_patchkit.names.model import CAPTURE
+from afd_patchkit.runtime.loaded import CAPTURE
 
 OTHER: dict[type, tuple[str, ...]] = {
     ast.Eq: ("!=",), ast.NotEq: ("==",), ast.Is: ("is not",), ast.IsNot: ("is",), ast.In: ("not in",), ast.NotIn: ("in",),
