@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from afd_patchkit.queries.aliases import aliases
     from afd_patchkit.queries.changes import diff
     from afd_patchkit.queries.entries import entry_facts
-    from afd_patchkit.queries.pins import newer_releases, pin_facts
+    from afd_patchkit.queries.pins import newer_releases, pin_facts, releases_of
     from afd_patchkit.run.generate import Generated
-    from afd_patchkit.upgrade.accepting import accept
+    from afd_patchkit.upgrade.accepting import accept, review
     from afd_patchkit.upgrade.plan import wanted_releases
     from afd_patchkit.upgrade.result import UpgradeResult
     from afd_patchkit.upgrade.upgrading import upgrade, upgrades
@@ -60,6 +60,8 @@ __all__ = [
     "newer_releases",
     "pin_facts",
     "regen",
+    "releases_of",
+    "review",
     "upgrade",
     "upgrades",
     "wanted_releases",
@@ -73,6 +75,8 @@ _HOMES = {
     "entry_facts": "queries.entries",
     "newer_releases": "queries.pins",
     "pin_facts": "queries.pins",
+    "releases_of": "queries.pins",
+    "review": "upgrade.accepting",
     "upgrade": "upgrade.upgrading",
     "upgrades": "upgrade.upgrading",
     "wanted_releases": "upgrade.plan",

@@ -26,7 +26,7 @@ FLOORS = (
     ("patterns", "upstream"),
     ("source", "model", "project"),
     ("findings", "operations", "__init__"),
-    ("digests", "fence", "files", "git", "header", "runtime", "version"),
+    ("digests", "fence", "files", "git", "header", "refs", "runtime", "version"),
 )
 LEVEL = {room: level for level, rooms in enumerate(reversed(FLOORS)) for room in rooms}
 

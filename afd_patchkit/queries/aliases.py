@@ -11,7 +11,7 @@ from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.model import Pin
 from afd_patchkit.names.aliases import Aliases, Scanner
 from afd_patchkit.project import Project
-from afd_patchkit.run.pins import overridden, selected
+from afd_patchkit.run.pins import check_sources, overridden, selected
 from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream
 
@@ -57,6 +57,7 @@ def aliases(
     """
     known, _ = overridden(load_manifests(project).pins, overrides or {})
     chosen = selected(known, pins) if pins else {n: pin for n, pin in known.pins.items() if pin.role == "target"}
+    check_sources(known, sources or SourceOptions())
     found, problems = _search(chosen, sources or SourceOptions(), module, name)
     findings = problems or _rebound_problems(found, rebound)
     return AliasReport(found, {pin: item.version for pin, item in chosen.items()}, tuple(findings))

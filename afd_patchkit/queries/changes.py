@@ -60,7 +60,7 @@ def _since(project: Project, revision: str, topic: str | None, options: SourceOp
     new = preview(project, options=options)
     with project_at(project, revision) as there:
         try:
-            old = preview(there, options=options)
+            old = preview(there, options=options, lenient=True)
         except PatchkitError as error:
             raise type(error)(*(replace(f, message=f"at {revision}: {f.message}") for f in error.findings)) from error
     if topic is None:

@@ -12,6 +12,7 @@ from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.manifest.nested import inside
 from afd_patchkit.project import Project
+from afd_patchkit.refs import names_of
 
 if TYPE_CHECKING:
     from afd_patchkit.model import ClassGroup, Delta, Entry, Manifest, Pins
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def entry_facts(project: Project, topic: str) -> dict[str, Any]:
     """The facts of the entry `module.py::name`, as plain data.
 
-    The module may be shortened to its end, and the name of a class's member to the member, where that is enough.
+    Any part of the name that is unique will do: `step`, `Runner.step`, `runner.py::Runner.step`.
 
     Raises:
         ManifestError: there is no such entry, or several (PK093).
@@ -46,11 +47,9 @@ def pick_entry(labels: Collection[str], topic: str) -> str:
     Raises:
         ManifestError: there is none, or there are several (PK093).
     """
-    found = [topic] if topic in labels else [label for label in labels if _fits(label, topic)]
+    found = [topic] if topic in labels else [label for label in labels if topic in names_of(label)]
     if not found:
-        names = {label: label for label in labels} | {
-            label.rpartition("::")[2].rpartition(".")[2]: label for label in labels
-        }
+        names = {name: label for label in labels for name in names_of(label)}
         near = dict.fromkeys(names[name] for name in nearest(topic, names))
         raise _unclear(f"there is no entry {topic!r}", near)
     if len(found) > 1:
@@ -62,16 +61,6 @@ def _unclear(message: str, names: Iterable[str]) -> ManifestError:
     near = ", ".join(names)
     return ManifestError(
         finding("PK093", message, help=f"Write one of: {near}." if near else "Write `module.py::name`.")
-    )
-
-
-def _fits(label: str, topic: str) -> bool:
-    module, _, name = label.partition("::")
-    wanted_module, colons, wanted_name = topic.partition("::")
-    if not colons:
-        wanted_module, wanted_name = "", topic
-    return (not wanted_module or f"/{module}".endswith(f"/{wanted_module}")) and (
-        name == wanted_name or name.rpartition(".")[2] == wanted_name
     )
 
 

@@ -56,6 +56,38 @@ def _opened(name: str, pin: Pin, opener: Opener) -> PinFacts:
     return facts
 
 
+@dataclass(frozen=True)
+class Releases:
+    """A pin, and what it can move to.
+
+    Attributes:
+        name: the pin's name.
+        pin: the pin.
+        newer: the releases above it, oldest first; None when that is not known.
+        findings: why the index could not be asked.
+    """
+
+    name: str
+    pin: Pin
+    newer: tuple[str, ...] | None
+    findings: tuple[Finding, ...] = ()
+
+
+def releases_of(project: Project, sources: SourceOptions | None = None) -> list[Releases]:
+    """Every pin with the releases above it; offline, and for a pin that is a commit, nobody knows them."""
+    options = sources or SourceOptions()
+    return [_releases(name, pin, options) for name, pin in load_manifests(project).pins.pins.items()]
+
+
+def _releases(name: str, pin: Pin, options: SourceOptions) -> Releases:
+    if options.offline or pin.source_commit is not None:
+        return Releases(name, pin, None)
+    try:
+        return Releases(name, pin, tuple(releases.newer_releases(name, pin, options)))
+    except UpstreamError as error:
+        return Releases(name, pin, None, error.findings)
+
+
 def newer_releases(
     project: Project, names: Collection[str] = (), sources: SourceOptions | None = None
 ) -> list[tuple[str, str]]:

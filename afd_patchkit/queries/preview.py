@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from afd_patchkit.assemble.workspace import Workspace
@@ -56,7 +56,11 @@ class Preview:
 
 
 def preview(
-    project: Project, *, overrides: Mapping[str, str] | None = None, options: SourceOptions | None = None
+    project: Project,
+    *,
+    overrides: Mapping[str, str] | None = None,
+    options: SourceOptions | None = None,
+    lenient: bool = False,
 ) -> Preview:
     """Generate every module into memory, whatever the lock and the files say.
 
@@ -64,6 +68,7 @@ def preview(
         project: what to generate.
         overrides: pin or distribution name to version, in place of the pinned one.
         options: where upstreams may come from.
+        lenient: sources may be given for pins that the project does not have: it is another state of it.
 
     Raises:
         PatchkitError: something cannot be generated; it carries the findings of all modules.
@@ -71,7 +76,11 @@ def preview(
     lock = locks.load(project.lock, project.shown(project.lock))
     loaded = load_manifests(project)
     pins, _ = overridden(loaded.pins, overrides or {})
-    opener = Opener(options or SourceOptions(), lock, pins)
+    chosen = options or SourceOptions()
+    if lenient:
+        known = {name: path for name, path in chosen.sources.items() if name.partition("@")[0] in pins.pins}
+        chosen = replace(chosen, sources=known)
+    opener = Opener(chosen, lock, pins)
     workspace = Workspace(pins, opener)
     prefetch(workspace, loaded.manifests, opener)
     modules: dict[str, str] = {}

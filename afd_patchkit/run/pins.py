@@ -115,10 +115,26 @@ def _unknown(pins: Pins, name: str) -> ManifestError:
     )
 
 
+def check_sources(pins: Pins, options: SourceOptions) -> None:
+    """What is given with `--source` is for a pin: `NAME`, or `NAME@VERSION`.
+
+    Raises:
+        ManifestError: there is no such pin (PK091).
+    """
+    for source in options.sources:
+        if source.partition("@")[0] not in pins.pins:
+            raise _unknown(pins, f"{source.partition('@')[0]}, which --source gives")
+
+
 class Opener:
-    """Opens each pin once, with what the lock knows of it."""
+    """Opens each pin once, with what the lock knows of it.
+
+    Raises:
+        ManifestError: a source is given for no pin (PK091).
+    """
 
     def __init__(self, options: SourceOptions, lock: Lock | None, pins: Pins) -> None:
+        check_sources(pins, options)
         self.options, self.lock, self.pins = options, lock, pins
         self.opened: dict[str, SourceUpstream] = {}
 

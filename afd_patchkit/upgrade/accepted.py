@@ -17,6 +17,7 @@ from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.project import Project
+from afd_patchkit.refs import names_of
 from afd_patchkit.upgrade.checks import is_serious
 from afd_patchkit.upgrade.result import DeltaResult, EntryResult, UpgradeResult
 
@@ -209,7 +210,7 @@ def resolve(result: UpgradeResult, ref: str) -> tuple[EntryResult, str]:
             name: _label(e, d)
             for e in result.entries
             for d in ("", *(d.name for d in e.deltas))
-            for name in _names(e, d)
+            for name in names_of(e.ref, d)
         }
         near = dict.fromkeys(known[name] for name in nearest(ref, known))
         names = list(near) or [e.ref for e in result.entries if e.blocks]
@@ -234,23 +235,11 @@ def _named(result: UpgradeResult, ref: str) -> list[tuple[EntryResult, str]]:
     if whole:
         return whole
     pairs = [(e, d) for e in result.entries for d in ("", *(d.name for d in e.deltas))]
-    return [(e, d) for e, d in pairs if ref in _names(e, d)]
+    return [(e, d) for e, d in pairs if ref in names_of(e.ref, d)]
 
 
 def _label(entry: EntryResult, delta: str) -> str:
     return f"{entry.ref}/{delta}" if delta else entry.ref
-
-
-def _names(entry: EntryResult, delta: str = "") -> tuple[str, ...]:
-    """Everything that may be written for an entry or one of its deltas, shortest first."""
-    module, _, short = entry.ref.partition("::")
-    last = short.rpartition("/")[2] if "/" in short else short.rpartition(".")[2]
-    parts = module.split("/")
-    modules = ["/".join(parts[n:]) for n in range(len(parts) - 1, -1, -1)]
-    names = [last, short, *(f"{m}::{short}" for m in modules), *(f"{m.removesuffix('.py')}::{short}" for m in modules)]
-    if delta:
-        names = [delta, *(f"{name}/{delta}" for name in names)]
-    return tuple(dict.fromkeys(names))
 
 
 def command(result: UpgradeResult, entry: EntryResult, delta: str = "") -> str | None:
@@ -261,8 +250,9 @@ def command(result: UpgradeResult, entry: EntryResult, delta: str = "") -> str |
         made(result, entry, delta, "why", "", "")
     except ManifestError:
         return None
-    name = next(n for n in _names(entry, delta) if len(_named(result, n)) == 1)
-    return f'afd-patchkit accept --pin {result.pin}={result.new} {shlex.quote(name)} --why "..."'
+    name = next(n for n in names_of(entry.ref, delta) if len(_named(result, n)) == 1)
+    words = ["--pin", f"{result.pin}={result.new}", *result.given, name]
+    return f'afd-patchkit accept {shlex.join(words)} --why "..."'
 
 
 def made(result: UpgradeResult, entry: EntryResult, delta: str, why: str, who: str, date: str) -> list[Acceptance]:

@@ -12,6 +12,7 @@ from afd_patchkit.run.exchange import exclusive
 from afd_patchkit.upgrade import accepted
 from afd_patchkit.upgrade.accepted import Acceptance
 from afd_patchkit.upgrade.plan import last_run
+from afd_patchkit.upgrade.result import EntryResult, UpgradeResult
 from afd_patchkit.upgrade.upgrader import Upgrader
 from afd_patchkit.upgrade.write import put, recover
 from afd_patchkit.upstream.options import SourceOptions
@@ -35,6 +36,58 @@ class Accepted:
     def exit_code(self) -> int:
         """The exit code of the command: 0, or that of the worst finding."""
         return max((f.exit_code for f in self.findings), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One upgrade with what was accepted of it, for a person who goes through what is open.
+
+    Attributes:
+        project: whose upgrade it is.
+        result: what it says.
+    """
+
+    project: Project
+    result: UpgradeResult
+
+    def accept(self, entry: EntryResult, why: str, *, delta: str = "", who: str = "", date: str = "") -> Accepted:
+        """Record that what is open about an entry, or about one delta of it, was reviewed.
+
+        Args:
+            entry: one of the result's entries.
+            why: the reason, for those who read it later.
+            delta: the name of the delta; empty for everything about the entry.
+            who: the reviewer, if it shall be recorded.
+            date: the day, if it shall be recorded.
+
+        Raises:
+            ManifestError: it cannot be accepted (PK094).
+        """
+        made = accepted.made(self.result, entry, delta, why.strip(), who, date)
+        with exclusive(self.project):
+            _record(self.project, made)
+        return Accepted(tuple(made), self.project.shown(accepted.path_of(self.project)))
+
+
+def review(
+    project: Project, *, pin_overrides: Mapping[str, str] | None = None, options: SourceOptions | None = None
+) -> Review:
+    """Run an upgrade, to go through what is open about it.
+
+    Args:
+        project: what to work on.
+        pin_overrides: the upgrade; the last one that was run by default.
+        options: where upstreams may come from.
+
+    Raises:
+        PatchkitError: it cannot be run.
+    """
+    chosen = options or SourceOptions()
+    result = _upgraded(project, pin_overrides, chosen)
+    bad = tuple(f for f in result.findings if f.exit_code)
+    if not result.entries and bad:
+        raise PatchkitError(*bad)
+    return Review(project, accepted.apply(result, accepted.load(project), project.shown(accepted.path_of(project))))
 
 
 def accept(
@@ -63,9 +116,7 @@ def accept(
     try:
         if not why.strip():
             raise ManifestError(finding("PK094", "it cannot be accepted: say why", help='Add `--why "..."`.'))
-        recover(project, write=False)
-        target = dict(pin_overrides or {}) or _last(project, chosen)
-        result = Upgrader(project, chosen).to(target)
+        result = _upgraded(project, pin_overrides, chosen)
         bad = tuple(f for f in result.findings if f.exit_code)
         if not result.entries:
             return Accepted(file=file, findings=bad or result.findings)
@@ -79,6 +130,11 @@ def accept(
     except PatchkitError as error:
         return Accepted(file=file, findings=error.findings)
     return Accepted(tuple(made), file)
+
+
+def _upgraded(project: Project, pin_overrides: Mapping[str, str] | None, options: SourceOptions) -> UpgradeResult:
+    recover(project, write=False)
+    return Upgrader(project, options).to(dict(pin_overrides or {}) or _last(project, options))
 
 
 def _record(project: Project, made: Sequence[Acceptance]) -> None:

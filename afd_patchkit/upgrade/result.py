@@ -152,6 +152,7 @@ class UpgradeResult:
         written: files written (with `--write`).
         base_available: whether the old upstream's text was at hand.
         seconds: wall time.
+        given: the options that said where upstreams are read from: what is asked again needs them again.
     """
 
     pin: str
@@ -168,6 +169,7 @@ class UpgradeResult:
     written: tuple[str, ...] = field(default=())
     base_available: bool = True
     seconds: float = 0.0
+    given: tuple[str, ...] = ()
 
     def count(self, status: Status) -> int:
         """Number of entries with a status."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from afd_patchkit.digests import sha256
-from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.errors import EXIT_FINDINGS, UpstreamError
 from afd_patchkit.findings.finding import Position, finding
 from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.source.text import SourceFile, load_source
@@ -61,7 +61,7 @@ class Upstream(Protocol):
         """The verified source of `module`.
 
         Raises:
-            UpstreamError: there is no such module (PK405) or it fails verification.
+            UpstreamError: there is no such module (NoModuleError), or it fails verification.
         """
 
     def package_files(self, suffix: str = ".py") -> Iterator[tuple[str, bytes]]:
@@ -70,6 +70,12 @@ class Upstream(Protocol):
         Raises:
             UpstreamError: they cannot be had, or one fails verification.
         """
+
+
+class NoModuleError(UpstreamError):
+    """The upstream was had, and has no such module (PK205): as a symbol that a module lacks, a slip of who names it."""
+
+    exit_code = EXIT_FINDINGS
 
 
 class CachingUpstream:
@@ -104,9 +110,9 @@ class CachingUpstream:
             path = self.paths().get(module)
             if path is None:
                 near = nearest(module, self.paths())
-                raise UpstreamError(
+                raise NoModuleError(
                     finding(
-                        "PK405",
+                        "PK205",
                         f"pin {self.pin} ({self.version}) has no module {module}",
                         upstream=Position(self.artifact.file),
                         details=tuple(f"near: {name}" for name in near),

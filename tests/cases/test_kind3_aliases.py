@@ -285,7 +285,7 @@ def test_a_distribution_that_cannot_be_read_is_said_and_not_kept(tmp_path: Path)
     store = Store(tmp_path)
     scanner = Scanner([(Unreadable(PLUGIN, pin="plug"), ("plug",)), (MemoryUpstream(HOLDERS), ("pkg",))], store)
     answer = scanner.aliases("pkg.a", "f")
-    assert ([f.code for f in answer.problems], len(answer.found)) == (["PK405"], 6)
+    assert ([f.code for f in answer.problems], len(answer.found)) == (["PK205"], 6)
     whole = Scanner([(MemoryUpstream(PLUGIN, pin="plug"), ("plug",)), (MemoryUpstream(HOLDERS), ("pkg",))], store)
     assert len(whole.aliases("pkg.a", "f").found) == 8
 

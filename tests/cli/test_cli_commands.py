@@ -81,6 +81,8 @@ def test_explain_an_unknown_code(run):
     result = run("explain", "PK099")
     assert result.exit_code == 2
     assert "There is no code 'PK099'. Near: " in result.stderr
+    assert "There is no code 'P201'. Near: PK201" in run("explain", "P201").stderr
+    assert "PK0" in run("explain", "Engine.step").stdout, "outside a project"
 
 
 @pytest.mark.parametrize("color", [True, False])
@@ -147,6 +149,7 @@ def test_completion_script(run, shell, mark):
     assert result.exit_code == 0
     assert mark in result.stdout
     assert "_AFD_PATCHKIT_COMPLETE" in result.stdout
+    assert f"\n  {shell}:" in run("completion", "--help").stdout, "one line each"
     assert result.stderr == ""
 
 
@@ -187,6 +190,61 @@ def test_what_tab_offers(run, project, line, expected):
     }
     output = run(env=environ).stdout
     assert [item.split(",", 1)[1] for item in output.splitlines()] == expected
+
+
+ENTRIES = {
+    "acme_set/runner.py": {
+        "Runner.step": ["ask first", "halves, twice"],
+        "total": [],
+        "Runner.close": ["halves, twice"],
+    },
+    "acme_set/other.py": {"total": [], "parts/other.py": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("accept st", ["step"]),
+        ("accept Runner", ["Runner.step", "Runner.close"]),
+        ("accept to", []),
+        ("accept other.py::to", ["other.py::total"]),
+        ("accept as", ["ask\\ first"]),
+        ("accept step/", ["step/ask\\ first", "step/halves,\\ twice"]),
+        ("accept 'step/halves, t", ["step/halves,\\ twice"]),
+        ("accept step/halves,\\ t", ["step/halves,\\ twice"]),
+        ("explain st", ["step"]),
+        ("explain PK09", [code for code in codes() if code.startswith("PK09")]),
+        ("diff runner.py::", ["runner.py::Runner.step", "runner.py::total", "runner.py::Runner.close"]),
+        ("diff PK09", []),
+    ],
+)
+def test_tab_offers_entries_and_deltas(run, project, line, expected):
+    modules = {
+        module: {"entries": {name: {"deltas": {delta: [] for delta in deltas}} for name, deltas in entries.items()}}
+        for module, entries in ENTRIES.items()
+    }
+    (project / "afd-patchkit.toml").write_text("")
+    (project / "generated").mkdir()
+    (project / "generated/patchkit.lock").write_text(json.dumps({"modules": modules}))
+    environ = {
+        "_AFD_PATCHKIT_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"afd-patchkit {line}",
+        "COMP_CWORD": "2",
+    }
+    assert [item.split(",", 1)[1] for item in run(env=environ).stdout.split("\n") if item] == expected
+
+
+@pytest.mark.parametrize(
+    "lock", [b"", b"[]", b"{", b"\xff", b'{"modules": {"a": []}}', b'{"modules": {"a": {"entries": {"b": 1}}}}']
+)
+def test_tab_on_a_broken_lock_offers_nothing(run, project, lock):
+    (project / "afd-patchkit.toml").write_text("")
+    (project / "generated").mkdir()
+    (project / "generated/patchkit.lock").write_bytes(lock)
+    environ = {"_AFD_PATCHKIT_COMPLETE": "bash_complete", "COMP_WORDS": "afd-patchkit accept ", "COMP_CWORD": "2"}
+    result = run(env=environ)
+    assert (result.exit_code, result.stdout.strip()) == (0, "")
 
 
 def test_tab_outside_a_project_offers_nothing(run, folder):

@@ -130,6 +130,9 @@ acme_backport/runner.py::run_halves
         ("acme_backport/runner.py::step", "acme_backport/runner.py::Engine.step"),
         ("runner.py::step", "acme_backport/runner.py::Engine.step"),
         ("acme_other/runner.py::run_halves", "acme_other/runner.py::run_halves"),
+        ("Engine.step", "acme_backport/runner.py::Engine.step"),
+        ("step", "acme_backport/runner.py::Engine.step"),
+        ("runner::step", "acme_backport/runner.py::Engine.step"),
     ],
 )
 def test_entries_may_be_shortened(run, project, topic, entry):

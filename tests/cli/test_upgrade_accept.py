@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 
 import pytest
@@ -81,7 +82,14 @@ def test_accept_proposes_the_nearest_name(run, sample, options):
 def test_the_upgrade_prints_the_command(run, sample, options):
     said = run("upgrade", *options, "--pin=acme=1.1").stdout
     command = next(line for line in said.splitlines() if line.strip().startswith("accept "))
-    assert command.split(maxsplit=1)[1] == 'afd-patchkit accept --pin acme=1.1 step --why "..."'
+    words = shlex.split(command)
+    assert words[:5] == ["accept", "afd-patchkit", "accept", "--pin", "acme=1.1"]
+    assert words[5:-3] == options, "what is pasted reads the same upstreams"
+    assert words[-3:] == ["step", "--why", "..."]
+    done = run(*words[2:])
+    assert done.exit_code == 0, done.output
+    shown = next(line for line in said.splitlines() if line.startswith("See a change: "))
+    assert "+        batch = self.sort(batch)\n" in run(*shlex.split(shown)[4:]).stdout
 
 
 def test_accept_means_the_last_upgrade(run, sample, options):
@@ -92,7 +100,9 @@ def test_accept_means_the_last_upgrade(run, sample, options):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["Runner.step"], 2, "Missing option '--why'"),
+        (["Runner.step"], 2, "Say why: --why"),
+        (["--why", "fine"], 2, "walk through all that is open with -i"),
+        (["-i", "--format", "json", "--pin=acme=1.1"], 2, "takes neither --format nor --output"),
         (["Runner.step", "--why", "  ", "--pin=acme=1.1"], 2, "PK094"),
         (["Runner.step", "--why", "fine"], 2, "PK096"),
         (["Runner.leap", "--why", "fine", "--pin=acme=1.1"], 2, "PK093"),
@@ -105,6 +115,34 @@ def test_what_cannot_be_accepted(run, sample, options, arguments, code, said):
     assert result.exit_code == code
     assert said in result.output
     assert not (sample.root / "manifests/accepted.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "typed", "code", "reason"),
+    [
+        ([], "sorted anyway\n", 0, "sorted anyway"),
+        (["step"], "d\n  sorted anyway \n", 0, "sorted anyway"),
+        (["--why", "sorted anyway"], "\n", 0, "sorted anyway"),
+        ([], "\n", 1, None),
+        (["--why", "sorted anyway"], "s\n", 1, None),
+        ([], "q\n", 1, None),
+        ([], "", 130, None),
+    ],
+)
+def test_walking_through_what_is_open(run, sample, options, arguments, typed, code, reason):
+    result = run("accept", "-i", *options, "--pin=acme=1.1", *arguments, input=typed)
+    assert result.exit_code == code, result.output
+    assert "acme 1.0 -> 1.1: 1 entry is open" in result.stdout
+    assert "1 of 1: review acme_set/runner.py::Runner.step" in result.stdout
+    assert ("+        batch = self.sort(batch)" in result.stdout) is typed.startswith("d")
+    file = sample.root / "manifests/accepted.json"
+    if reason is None:
+        assert not file.exists()
+        return
+    assert {row["why"] for row in json.loads(file.read_text(encoding="utf-8"))["accepted"]} == {reason}
+    assert "0 entries are left open" in result.stdout
+    again = run("accept", "-i", *options, "--pin=acme=1.1")
+    assert (again.exit_code, again.stdout) == (0, "acme 1.0 -> 1.1: 0 entries are open\n")
 
 
 def test_accept_as_json(run, sample, options):

@@ -54,7 +54,9 @@ def to(*versions: str) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "Say where to"),
+        (["--write"], "Say where to"),
+        (["--report", "report"], "Say where to"),
+        (["--format", "json"], "Say where to"),
         (["--pin", "acme"], "not of the form NAME=V"),
         ([*to("1.1", "1.2"), "--write"], "--write takes one release"),
         (["--pin=a=1", "--vllm=2", "--pin=b=1"], "moves one pin, not vllm and a and b"),
@@ -87,6 +89,36 @@ def test_nothing_newer_is_nothing_to_do(run, sample, sources, monkeypatch):
     assert result.exit_code == 0
     assert "PK650" in result.stdout
     assert run("pins", "--newer").stdout == ""
+
+
+def test_without_a_release_it_lists_what_there_is(run, sample, monkeypatch):
+    monkeypatch.setattr("afd_patchkit.upstream.releases.newer_releases", lambda name, pin, options: ["1.1", "1.2"])
+    result = run("upgrade")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "acme (acme 1.0, target)  newer: 1.1, 1.2",
+        "",
+        "See what a release means: afd-patchkit upgrade --pin acme=1.2 (`=latest`, or `=newer` for all of them, will do)",
+    ]
+    offline = run("upgrade", "--offline")
+    assert (offline.exit_code, offline.stdout) == (0, "acme (acme 1.0, target)  newer: not known: --offline\n")
+    monkeypatch.setattr("afd_patchkit.upstream.releases.newer_releases", lambda name, pin, options: [])
+    assert run("upgrade").stdout == "acme (acme 1.0, target)  newer: none\n"
+
+
+def test_the_list_says_why_the_index_cannot_be_asked(run, sample, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    result = run("upgrade")
+    assert result.exit_code == 3
+    assert result.stdout.startswith("acme (acme 1.0, target)  newer: not known\n\nerror PK401: pin acme")
+
+
+@pytest.mark.parametrize("command", ["regen", "check", "upgrade", "diff", "pins", "share"])
+def test_a_source_for_no_pin_is_refused(run, sample, command):
+    more = ["--pin=acme=1.1"] if command == "upgrade" else []
+    result = run(command, "--offline", f"--source=acme={sample.source}", f"--source=acne={sample.source}", *more)
+    assert result.exit_code == 2, result.output
+    assert "PK091: no pin or distribution is named acne, which --source gives" in result.stdout
 
 
 def test_latest_needs_the_index(run, sample, sources):
@@ -198,6 +230,14 @@ def test_diff_of_upstream(run, sample, sources):
     assert "acme_set/runner.py::Runner.step (upstream, old)" in result.stdout
 
 
+@pytest.mark.parametrize("named", ["--pin=acme=1.1", "--against=acme=1.1", "--against=1.1"])
+@pytest.mark.parametrize("entry", ["total", "runner.py::total", "runner::total", "acme_set/runner.py::total"])
+def test_diff_takes_short_names_and_pins(run, sample, sources, named, entry):
+    result = run("diff", "--offline", *sources, entry, "--view=upstream", named)
+    assert result.exit_code == 0, result.output
+    assert "+    out = 0.0\n" in result.stdout
+
+
 def test_diff_of_all_entries_names_each(run, sample, sources):
     result = run("diff", "--offline", *sources, "--view", "upstream", "--against", "acme=1.1")
     assert plus(result.stdout) == ["out = 0.0"]
@@ -228,7 +268,7 @@ def test_diff_as_markdown_and_json(run, sample, sources):
     ("arguments", "said"),
     [
         (["--view", "upstream"], "needs --against"),
-        (["--base", "HEAD", "--view", "delta"], "neither --view nor --against"),
+        (["--base", "HEAD", "--view", "delta"], "neither --view nor another release"),
         (["steps"], "PK093: there is no entry 'steps'"),
     ],
 )

@@ -483,7 +483,7 @@ def test_no_such_module(index: Index, open_acme: Open) -> None:
     index.add(WHEEL, make_wheel())
     with pytest.raises(UpstreamError, match=r"no module acme\.engin") as error:
         open_acme().read("acme.engin")
-    assert code(error) == "PK405"
+    assert (code(error), error.value.exit_code) == ("PK205", 1)
     assert "near: acme.engine" in everything(error)
     with pytest.raises(UpstreamError, match=r"no file acme/x\.py"):
         open_acme().read_bytes("acme/x.py")

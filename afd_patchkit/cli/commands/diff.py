@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from afd_patchkit.cli.complete import complete_topics
-from afd_patchkit.cli.engine import source_options, source_paths, upstreams
+from afd_patchkit.cli.complete import complete_entries
+from afd_patchkit.cli.engine import overrides, pin_options, source_options, source_paths, upstreams
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting_as
 
@@ -21,10 +21,15 @@ VIEWS = ("upstream", "delta", "generated")
 
 
 @click.command("diff", short_help="Show a change: upstream's, ours, or of the generated code.")
-@click.argument("entry", required=False, metavar="[ENTRY]", shell_complete=complete_topics)
+@click.argument("entry", required=False, metavar="[ENTRY]", shell_complete=complete_entries)
 @click.option("--view", type=click.Choice(VIEWS), help="Which change (default: delta).")
 @click.option(
     "--against", metavar="[NAME=]V", help="Compare with version or commit V of the pin (NAME, where there are several)."
+)
+@pin_options(
+    vllm="Compare with this version of vllm (short for --against vllm=V).",
+    vllm_ascend="Compare with this version or commit of vllm-ascend.",
+    pins="Compare with version or commit V of the pin NAME: the same as --against NAME=V.",
 )
 @click.option("--base", "revision", metavar="REV", help="What changed in the generated code since git revision REV.")
 @click.option(
@@ -38,6 +43,9 @@ def command(
     entry: str | None,
     view: View | None,
     against: str | None,
+    vllm: str | None,
+    vllm_ascend: str | None,
+    pins: Sequence[tuple[str, str]],
     revision: str | None,
     context: int,
     sources: Sequence[tuple[str, str]],
@@ -53,14 +61,20 @@ def command(
     --view generated --against V  what changes in the generated text
     --base REV                    what changed in generated code since REV
 
+    `--pin NAME=V` and `--vllm V` say the same as `--against`. ENTRY is any part of MODULE::NAME that is unique.
+
     For --base, manifests and lock of both states are generated in memory: a pull request can review what git does not
     hold.
     """  # noqa: D301 - \b is click's
     from afd_patchkit.api import diff
 
+    named = [*([against] if against else []), *map("=".join, overrides(vllm, vllm_ascend, pins).items())]
+    if len(dict.fromkeys(named)) > 1:
+        raise click.UsageError(f"diff compares with one release, not with {' and '.join(named)}.")
+    against = named[0] if named else None
     if revision is not None and (view or against):
         raise click.UsageError(
-            "--base compares generated code with generated code; it takes neither --view nor --against."
+            "--base compares generated code with generated code; it takes neither --view nor another release."
         )
     if view == "upstream" and against is None:
         raise click.UsageError("--view upstream needs --against V: the release to compare with.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from afd_patchkit.findings.finding import Page
     from afd_patchkit.reports.layout import Style
 
+_CODE = re.compile(r"(?i)pk[0-9]*")
 FORMATS = ("text", "json", "markdown")
 
 
@@ -27,7 +30,8 @@ FORMATS = ("text", "json", "markdown")
 def command(session: Session, topics: tuple[str, ...], format_: str) -> int:
     """Print what a finding code means and what to do about it, or what a manifest says about an entry.
 
-    CODE is a code such as PK201; ENTRY is MODULE::NAME as findings print it. Without either: the list of all codes.
+    CODE is a code such as PK201; ENTRY is MODULE::NAME as findings print it, or any part of it that is unique: `step`,
+    `Runner.step`, `runner.py::Runner.step`. Without either: the list of all codes.
     """
     if not topics:
         session.write(_list(format_, session))
@@ -48,21 +52,25 @@ def command(session: Session, topics: tuple[str, ...], format_: str) -> int:
 
 
 def _explain(session: Session, topic: str) -> Page | dict[str, Any]:
+    from afd_patchkit.findings.errors import PatchkitError
     from afd_patchkit.findings.finding import codes, page
 
-    if "::" in topic:
-        from afd_patchkit.api import entry_facts
-
-        return entry_facts(session.load_project(), topic)
-    try:
+    with suppress(KeyError):
         return page(topic.upper())
-    except KeyError:
-        known = codes()
-        near = nearest(topic.upper(), known, likeness=0.7)
-        hint = f" Near: {', '.join(near)}." if near else ""
-        raise click.UsageError(
-            f"There is no code {topic!r}.{hint} `afd-patchkit explain` lists all codes; an entry is written MODULE::NAME."
-        ) from None
+    near = nearest(topic.upper(), codes(), likeness=0.7)
+    hint = f" Near: {', '.join(near)}." if near else ""
+    unknown = click.UsageError(f"There is no code {topic!r}.{hint} `afd-patchkit explain` lists all codes.")
+    if _CODE.fullmatch(topic):
+        raise unknown
+    from afd_patchkit.api import entry_facts
+
+    try:
+        project = session.load_project()
+    except PatchkitError:
+        if near and "::" not in topic:
+            raise unknown from None
+        raise
+    return entry_facts(project, topic)
 
 
 def page_data(entry: Page) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from afd_patchkit.cli.session import Session
     from afd_patchkit.findings.report import Progress
     from afd_patchkit.project import Project
+    from afd_patchkit.queries.pins import Releases
+    from afd_patchkit.reports.layout import Style
     from afd_patchkit.upgrade.result import UpgradeResult
     from afd_patchkit.upstream.options import SourceOptions
 
@@ -55,13 +58,18 @@ def command(
     Each entry and delta is unchanged, clean, review, conflict, absorbed, moved, missing or retire. Nothing is written
     without --write; with it, pin, lock and modules move together or not at all.
 
-    With several versions of one pin, a matrix of entries and releases comes first.
+    With several versions of one pin, a matrix of entries and releases comes first. Without any, the pins are listed, and
+    what each can move to.
     """
     from afd_patchkit.api import wanted_releases
 
     named = [("vllm", v) for v in vllm] + [("vllm-ascend", v) for v in vllm_ascend] + list(pins)
+    if not named and (write or folder is not None or session.format != "text"):
+        raise click.UsageError(
+            "Say where to: --vllm V, or --pin NAME=V. `afd-patchkit upgrade` alone lists what there is."
+        )
     if not named:
-        raise click.UsageError("Say where to: --vllm V, or --pin NAME=V.")
+        return print_releases(session, offline=offline)
     if several := sorted({name for name, _ in named} - {named[0][0]}):
         raise click.UsageError(
             f"An upgrade moves one pin, not {named[0][0]} and {' and '.join(several)}: one after the other."
@@ -78,9 +86,48 @@ def command(
                 f"--write takes one release, and {len(targets)} are newer: the pin can move to one only."
             )
         results = run_upgrades(project, targets, options, write=write, progress=bars.work if bars else None)
+    given = (*(["--offline"] if offline else []), *(f"--source={name}={path}" for name, path in paths.items()))
+    results = [replace(result, given=given) for result in results]
     if folder is not None:
         write_reports(session, results, folder, project.marker)
     return print_upgrade(session, results, project.marker)
+
+
+def print_releases(session: Session, *, offline: bool) -> int:
+    """Print the pins, and what each can move to; the exit code is that of what kept the index from being asked."""
+    from afd_patchkit.api import Report, releases_of
+
+    project = session.load_project()
+    with progress_for(session) as bars:
+        found = releases_of(project, upstreams(session, bars, offline=offline))
+    report = Report(findings=tuple(dict.fromkeys(item for pin in found for item in pin.findings)))
+    return session.report(report, text=lambda context: releases_text(found, context.style, offline=offline))
+
+
+def releases_text(found: Sequence[Releases], style: Style, *, offline: bool) -> str:
+    """One paragraph for each pin, and how to go on."""
+    from afd_patchkit.reports.layout import printable, wrap
+
+    lines = []
+    for item in found:
+        newer = ", ".join(item.newer or ()) or "none"
+        if item.newer is None:
+            newer = "not known: --offline" if offline else "not known"
+            newer = f"name a commit: it is read at {item.pin.identity}" if item.pin.source_commit else newer
+        head = (
+            f"{style.paint(printable(item.name), 'bold')} ({item.pin.distribution} {item.pin.version}, {item.pin.role})"
+        )
+        lines += wrap(printable(newer), style, first=f"{head}  newer: ", rest="    ")
+    movable = next((item for item in found if item.newer), None)
+    if movable is not None and movable.newer:
+        moved = f"afd-patchkit upgrade --pin {movable.name}={movable.newer[-1]}"
+        lines += [
+            "",
+            *wrap(
+                f"See what a release means: {moved} (`=latest`, or `=newer` for all of them, will do)", style, rest="  "
+            ),
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def run_upgrades(

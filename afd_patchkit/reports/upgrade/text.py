@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from shlex import join
 
 from afd_patchkit.findings.finding import Finding, Severity
 from afd_patchkit.reports.context import Context, ordered
@@ -152,7 +153,19 @@ def _label(entry: EntryResult) -> str:
     return f"{entry.status} (accepted)" if entry.status in NEEDS_PERSON and entry.accepted else entry.status
 
 
-def _entry(result: UpgradeResult, entry: EntryResult, context: Context, *, with_table: bool) -> Iterator[str]:
+def diffs_text(entry: EntryResult, style: Style) -> str:
+    """The differences of one entry: upstream's, and of the generated text."""
+    return "\n".join(_diffs(entry, style)) + "\n"
+
+
+def entry_text(result: UpgradeResult, entry: EntryResult, context: Context) -> str:
+    """One entry, for a person who is asked about it."""
+    return "\n".join(_entry(result, entry, context, with_table=False, asked=False)) + "\n"
+
+
+def _entry(
+    result: UpgradeResult, entry: EntryResult, context: Context, *, with_table: bool, asked: bool = True
+) -> Iterator[str]:
     style = context.style
     yield f"{style.paint(_label(entry), *COLORS[entry.status])} {style.paint(printable(entry.ref), 'bold')}"
     yield from wrap(printable(origin(entry)), style, first="  ", rest="    ")
@@ -168,7 +181,7 @@ def _entry(result: UpgradeResult, entry: EntryResult, context: Context, *, with_
     yield from _reasons(entry.reasons, context)
     for delta in entry.deltas:
         yield from _delta(result, delta, entry, context)
-    if entry.blocks and (line := command(result, entry)) is not None:
+    if entry.blocks and asked and (line := command(result, entry)) is not None:
         yield f"  {style.paint('accept', 'dim')}    {printable(line)}"
     if context.verbosity > 0:
         yield from _diffs(entry, style)
@@ -203,12 +216,6 @@ def _delta(result: UpgradeResult, delta: DeltaResult, entry: EntryResult, contex
             yield f"    take it: {printable(take)}, then upgrade --write"
 
 
-def _quoted(text: str) -> str:
-    from shlex import quote
-
-    return quote(printable(text))
-
-
 def _diffs(entry: EntryResult, style: Style) -> Iterator[str]:
     for view in ("upstream", "generated"):
         lines = entry_diff(entry, view)
@@ -226,10 +233,8 @@ def _closing(result: UpgradeResult, style: Style) -> Iterator[str]:
         yield from wrap(f"What a code means: afd-patchkit explain {serious[0]}{more}", style, rest="  ")
     blocking = next((e for e in worst_first(result) if e.blocks), None)
     if blocking:
-        base = f" --against {result.new}"
-        yield from wrap(
-            f"See a change: afd-patchkit diff {_quoted(blocking.ref)} --view upstream{base}", style, rest="  "
-        )
+        words = ["diff", blocking.ref, "--view", "upstream", "--against", result.new, *result.given]
+        yield from wrap(f"See a change: afd-patchkit {printable(join(words))}", style, rest="  ")
     yield from _last_line(result, style)
 
 
