@@ -1,4 +1,4 @@
-"""What completes a definition elsewhere in its module: statements that rebind, extend, register or delete it, or set its attributes.
+"""What completes a definition elsewhere: statements that rebind, extend, register or delete it, or set its attributes.
 
 A copy of the definition alone lacks them. Statements are told apart by what they act on, a dotted name as the module has it.
 """
@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from afd_patchkit.digests import short
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import Finding, Severity, finding
+from afd_patchkit.names.elsewhere import acts_elsewhere
 from afd_patchkit.names.follow import resolve_dotted
 from afd_patchkit.names.touches import How, Touch, touches
 from afd_patchkit.source.locate import Symbol, dotted
 from afd_patchkit.source.syntax import FUNCTION
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.source.tokens import significant, tokens_in
-from afd_patchkit.upstream.base import Upstream
+from afd_patchkit.upstream.base import Upstream, module_table
 
 WORDS: dict[How, str] = {
     "rebound": "binds the name again",
@@ -59,17 +60,24 @@ class Completion:
 
 
 def completions(symbol: Symbol, upstream: Upstream | None = None) -> tuple[Completion, ...]:
-    """What completes a symbol elsewhere in its file, in the order of the text.
+    """What completes a symbol elsewhere: in its file, in the order of the text, and in other modules.
 
     Args:
         symbol: the definition.
-        upstream: where decorators of its class are looked up; None to go by their names.
+        upstream: where decorators of its class are looked up, and other modules; None for its own file alone.
     """
     file = symbol.file
     found = [t for t in touches(file).get(symbol.qualname, ()) if _counts(t, symbol)]
     found += _class_wide(symbol, upstream)
     made = (_completion(touch.file or file, touch) for touch in sorted(found, key=lambda t: t.span))
-    return tuple(dict.fromkeys(made))
+    return tuple(dict.fromkeys((*made, *_from_other_modules(symbol, upstream))))
+
+
+def _from_other_modules(symbol: Symbol, upstream: Upstream | None) -> Iterator[Completion]:
+    """What other modules of the tree do to a symbol."""
+    for how, path, line, digest in acts_elsewhere(upstream, symbol.reference) if upstream is not None else ():
+        lines = upstream.read(next(iter(module_table([path])))).lines(line, line) if upstream is not None else [""]
+        yield Completion(how, path, line, lines[0].strip()[:100], digest)
 
 
 def _completion(file: SourceFile, touch: Touch) -> Completion:

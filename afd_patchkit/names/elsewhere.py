@@ -1,4 +1,6 @@
-"""Globals of a module that other modules of the distribution set: `import acme.mm as mm; mm.STATE = 5`.
+"""What other modules of the distribution do to the globals of a module, and to what it defines.
+
+`import acme.mm as mm; mm.STATE = 5` sets a global; `mm.show.register(int, f)`, `mm.f.count = 1` complete a definition.
 
 All files are searched once for each distribution; the lock keeps the answer, so that later runs need not read them.
 """
@@ -10,21 +12,41 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import get_args
 from weakref import WeakKeyDictionary
 
-from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.digests import short
+from afd_patchkit.findings.errors import PatchkitError, UpstreamError
+from afd_patchkit.names.bindings import module_bindings
+from afd_patchkit.names.follow import Destination, find_definition
+from afd_patchkit.names.touches import MUTATORS, How, Touch, touches
 from afd_patchkit.source.locate import dotted
-from afd_patchkit.source.text import parse_quietly
+from afd_patchkit.source.syntax import DEFINITION
+from afd_patchkit.source.text import SourceFile, load_source
+from afd_patchkit.source.tokens import significant, tokens_in
 from afd_patchkit.upstream.base import Upstream, module_table
 
-FORMAT = "1"
+FORMAT = "2"
 """Of what is kept in the cache."""
-Elsewhere = Mapping[str, frozenset[str]]
-"""Module to the names that others set in it."""
+KEYS = frozenset({"set", "completed"})
+Plain = dict[str, dict[str, list[str]]]
+"""The answer as JSON data: `set` and `completed`."""
 
-Plain = dict[str, list[str]]
-"""The same as JSON data."""
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What the modules of a distribution do to each other.
+
+    Attributes:
+        names: module to the names that others set in it.
+        acts: `module:qualname` to what others do to that definition, each as `path:line how digest`.
+    """
+
+    names: Mapping[str, Collection[str]]
+    acts: Mapping[str, Collection[str]]
+
 
 _KNOWN: WeakKeyDictionary[Upstream, Elsewhere] = WeakKeyDictionary()
 _SAVE: WeakKeyDictionary[Upstream, Callable[[Plain], None]] = WeakKeyDictionary()
@@ -36,12 +58,32 @@ _STORES = (
     re.compile(rb"\bsetattr\(\s*([A-Za-z_][\w.]*)"),
 )
 """What may set or delete an attribute of a module; quick to search for, and then parsed."""
+_ACTS = (
+    re.compile(rb"^[ \t]*([A-Za-z_][\w.]*)(?:\[[^=\n]*\][\w.]*)?[ \t]*[-+*/|&^%@<>]{0,2}=(?!=)", re.M),
+    re.compile(rb"^[ \t]*@([A-Za-z_][\w.]*)\.", re.M),
+    re.compile(rb"\bdelattr\(\s*([A-Za-z_][\w.]*)"),
+)
+"""What else may act on a definition."""
+_MUTATES = re.compile(rb"\.(?:%s)\(" % b"|".join(sorted(name.encode() for name in MUTATORS)))
+_HOW: Mapping[str, How] = {how.replace(" ", "-"): how for how in get_args(How)}
 _IMPORT = re.compile(rb"^[ \t]*(?:from|import)\b(?:[^\n(]*\([^)]*\)|[^\n]*)", re.M)
 _WORDS = re.compile(rb"[A-Za-z_]\w*")
 
 
-def set_elsewhere(upstream: Upstream) -> Elsewhere:
-    """The globals that other modules of an upstream set; nothing where its files cannot be had."""
+def set_elsewhere(upstream: Upstream) -> Mapping[str, Collection[str]]:
+    """The globals that other modules of an upstream set, by module; nothing where its files cannot be had."""
+    return _answer(upstream).names
+
+
+def acts_elsewhere(upstream: Upstream, reference: str) -> Iterator[tuple[How, str, int, str]]:
+    """What other modules do to a definition, `module:qualname`: how, the path, the line and a digest of each statement."""
+    for act in _answer(upstream).acts.get(reference, ()):
+        place, how, digest = act.split(" ")
+        path, _, line = place.rpartition(":")
+        yield _HOW[how], path, int(line), digest
+
+
+def _answer(upstream: Upstream) -> Elsewhere:
     if (names := _ASKED.get()) is not None:
         names.add(upstream.pin)
     known = _KNOWN.get(upstream)
@@ -49,7 +91,7 @@ def set_elsewhere(upstream: Upstream) -> Elsewhere:
         try:
             known = _KNOWN[upstream] = _searched(upstream)
         except PatchkitError:
-            return {}
+            return Elsewhere({}, {})
         if upstream in _SAVE:
             _SAVE[upstream](told(upstream) or {})
     return known
@@ -57,7 +99,7 @@ def set_elsewhere(upstream: Upstream) -> Elsewhere:
 
 @contextmanager
 def asked() -> Iterator[set[str]]:
-    """The pins whose globals are asked for meanwhile, whether the answer is known or not."""
+    """The pins whose files are asked for meanwhile, whether the answer is known or not."""
     names: set[str] = set()
     token = _ASKED.set(names)
     try:
@@ -66,9 +108,9 @@ def asked() -> Iterator[set[str]]:
         _ASKED.reset(token)
 
 
-def tell(upstream: Upstream, known: Mapping[str, Collection[str]]) -> None:
+def tell(upstream: Upstream, known: Mapping[str, Mapping[str, Collection[str]]]) -> None:
     """Spare the search: somebody knows the answer for the same artifact."""
-    _KNOWN[upstream] = {module: frozenset(names) for module, names in known.items()}
+    _KNOWN[upstream] = Elsewhere(known["set"], known["completed"])
 
 
 def save(upstream: Upstream, keep: Callable[[Plain], None]) -> None:
@@ -77,39 +119,64 @@ def save(upstream: Upstream, keep: Callable[[Plain], None]) -> None:
 
 
 def told(upstream: Upstream) -> Plain | None:
-    """The answer as the lock keeps it; None when it is not known."""
+    """What the lock keeps; None when it is not known."""
     known = _KNOWN.get(upstream)
-    return None if known is None else {module: sorted(names) for module, names in sorted(known.items())}
+    if known is None:
+        return None
+    return {
+        "set": {module: sorted(names) for module, names in sorted(known.names.items())},
+        "completed": {reference: sorted(acts) for reference, acts in sorted(known.acts.items())},
+    }
 
 
 def _searched(upstream: Upstream) -> Elsewhere:
-    found: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
+    acts: dict[str, set[str]] = {}
     modules = upstream.modules()
     last = {name.rpartition(".")[2].encode() for name in modules}
+    tops = {name.partition(".")[0].encode() for name in modules}
     for path, data in upstream.package_files():
-        if not _worth_parsing(data, last):
+        imports = _IMPORT.findall(data)
+        stored = _roots(data, _STORES)
+        sets = _imports_module(imports, stored, last)
+        does = _imports_any(imports, stored | _roots(data, _ACTS) | _mutated(data), tops)
+        if not sets and not does:
             continue
         try:
-            tree = parse_quietly(data)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            file = load_source(data, pin=upstream.pin, path=path)
+            tree = file.tree
+        except (PatchkitError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         own = next(iter(module_table([path])), "")
         package = own if path.endswith("/__init__.py") else own.rpartition(".")[0]
-        for module, name in _stores(tree, package, modules):
-            if module != own:
-                found.setdefault(module, set()).add(name)
-    return {module: frozenset(names) for module, names in found.items()}
+        heads = _heads(tree, package)
+        if sets:
+            for module, name in _stores(tree, heads, modules):
+                if module != own:
+                    names.setdefault(module, set()).add(name)
+        if does:
+            for reference, touch in _acts(file, heads, upstream):
+                acts.setdefault(reference, set()).add(_written(file, touch))
+    return Elsewhere(names, acts)
 
 
-def _worth_parsing(data: bytes, last: Collection[bytes]) -> bool:
-    """Whether a file may set an attribute of something that it imports, and that may be a module."""
-    roots: set[bytes] = set()
-    for shape in _STORES:
-        for match in shape.finditer(data):
-            roots.update(part.strip().partition(b".")[0] for part in match[1].split(b","))
-    if not roots:
-        return False
-    for statement in _IMPORT.findall(data):
+def _roots(data: bytes, shapes: Collection[re.Pattern[bytes]]) -> set[bytes]:
+    """The names that statements of these shapes begin with."""
+    found = (match[1] for shape in shapes for match in shape.finditer(data))
+    return {part.strip().partition(b".")[0] for parts in found for part in parts.split(b",")}
+
+
+def _mutated(data: bytes) -> set[bytes]:
+    """Names on the lines that change something in place, left of it."""
+    out: set[bytes] = set()
+    for match in _MUTATES.finditer(data):
+        out.update(_WORDS.findall(data, data.rfind(b"\n", 0, match.start()) + 1, match.start()))
+    return out
+
+
+def _imports_module(imports: Collection[bytes], roots: Collection[bytes], last: Collection[bytes]) -> bool:
+    """Whether something that may be a module is imported under one of these names; `last`: last parts of modules' names."""
+    for statement in imports if roots else ():
         words = _WORDS.findall(statement)
         renamed = {name for word, name in pairwise(words) if word == b"as"}
         plain = statement.lstrip().startswith(b"import")
@@ -118,11 +185,20 @@ def _worth_parsing(data: bytes, last: Collection[bytes]) -> bool:
     return False
 
 
-def _stores(tree: ast.Module, package: str, modules: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Module and name of each global of another module that a file sets or deletes."""
-    nodes = list(ast.walk(tree))
+def _imports_any(imports: Collection[bytes], roots: set[bytes], tops: set[bytes]) -> bool:
+    """Whether something of the tree, whose packages are `tops`, is imported under one of these names."""
+    for statement in imports if roots else ():
+        source, _, names = statement.partition(b"import")
+        relative = source.lstrip()[4:].lstrip().startswith(b".")
+        if (relative or not tops.isdisjoint(_WORDS.findall(statement))) and not roots.isdisjoint(_WORDS.findall(names)):
+            return True
+    return False
+
+
+def _heads(tree: ast.Module, package: str) -> dict[str, str]:
+    """What a file imports anywhere: the name that is bound to the dotted name of the thing."""
     heads: dict[str, str] = {}
-    for node in nodes:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             heads.update(
                 (a.asname or a.name.partition(".")[0], a.name if a.asname else a.name.partition(".")[0])
@@ -131,7 +207,12 @@ def _stores(tree: ast.Module, package: str, modules: Collection[str]) -> Iterato
         elif isinstance(node, ast.ImportFrom):
             source = _absolute(node, package)
             heads.update((a.asname or a.name, f"{source}.{a.name}".strip(".")) for a in node.names)
-    for node in nodes:
+    return heads
+
+
+def _stores(tree: ast.Module, heads: Mapping[str, str], modules: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Module and name of each global of another module that a file sets or deletes."""
+    for node in ast.walk(tree):
         name = None
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
             chain, name = dotted(node.value), node.attr
@@ -144,6 +225,72 @@ def _stores(tree: ast.Module, package: str, modules: Collection[str]) -> Iterato
         module = ".".join(part for part in (heads.get(head, ""), rest) if part)
         if head in heads and module in modules:
             yield module, name
+
+
+def _acts(file: SourceFile, heads: Mapping[str, str], upstream: Upstream) -> Iterator[tuple[str, Touch]]:
+    """What a file does to definitions of other modules, each with the definition's `module:qualname`."""
+    found = touches(file)
+    for subject, all_of_it in found.items():
+        head, _, rest = subject.partition(".")
+        some = [t for t in all_of_it if t.how != "passed" and (rest or "rebound" not in (t.how, t.does))]
+        some = [t for t in some if rest or "deleted" not in (t.how, t.does)]
+        if head not in heads or not some or _bound_otherwise(found.get(head, ())):
+            continue
+        try:
+            to = _definition(upstream, heads[head].split(".") + (rest.split(".") if rest else []))
+        except UpstreamError:
+            continue
+        if to is None or to[0].module == file.module:
+            continue
+        destination, members = to
+        reference = ".".join([destination.reference, *members])
+        if not members and isinstance(destination.node, DEFINITION):
+            # of a function or class, `pop` or `update` is a method of its own
+            some = [t for t in some if "extended" not in (t.how, t.does)]
+        if not members and isinstance(destination.node, ast.ClassDef):
+            some = [t for t in some if not isinstance(t.node, DEFINITION) or _registers(t)]
+        yield from ((reference, touch) for touch in some)
+
+
+def _registers(touch: Touch) -> bool:
+    """Whether a decorator that is taken from a class says that it registers something: other ones are plain decorators."""
+    decorators: list[ast.expr] = getattr(touch.node, "decorator_list", [])
+    plain = (d.func if isinstance(d, ast.Call) else d for d in decorators)
+    return any(
+        isinstance(d, ast.Attribute) and dotted(d.value) == touch.subject and "register" in d.attr for d in plain
+    )
+
+
+def _bound_otherwise(acts: Collection[Touch]) -> bool:
+    """Whether a file binds a name by something else than an import, too."""
+    return any(
+        (t.how == "rebound" or t.does == "rebound") and not isinstance(t.node, (ast.Import, ast.ImportFrom))
+        for t in acts
+    )
+
+
+def _definition(upstream: Upstream, parts: list[str]) -> tuple[Destination, list[str]] | None:
+    """The definition that a dotted name leads to, and what is taken from it; None for modules, and for what cannot be told."""
+    modules = upstream.modules()
+    length = next((n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in modules), 0)
+    module, rest = ".".join(parts[:length]), parts[length:]
+    while module and rest:
+        found = find_definition(upstream, module, rest.pop(0))
+        if found is None or found.node is not None:
+            return (found, rest) if found is not None and not _imported(found) else None
+        module = found.module
+    return None
+
+
+def _imported(found: Destination) -> bool:
+    """Whether a module may have imported what it binds: no definition of its own."""
+    binding = module_bindings(found.file).get(found.name) if found.file is not None else None
+    return binding is None or any(isinstance(site.node, (ast.Import, ast.ImportFrom)) for site in binding.sites)
+
+
+def _written(file: SourceFile, touch: Touch) -> str:
+    text = " ".join(t.text for t in significant(tokens_in(file, touch.span)))
+    return f"{file.path}:{file.line_of(touch.span.start)} {touch.how.replace(' ', '-')} {short(text)}"
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:

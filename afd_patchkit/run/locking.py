@@ -100,7 +100,7 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], *
         artifact = upstream.artifact
         out["artifact"] = {"source": artifact.source, "file": artifact.file, "sha256": artifact.sha256}
     if asked and (names := _set_elsewhere(name, pin, opener)) is not None:
-        out["set"] = names
+        out |= names
     if (
         known is not None
         and known["artifact"]["source"] != "none"
@@ -114,8 +114,8 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], *
 def _set_elsewhere(name: str, pin: Pin, opener: Opener) -> Mapping[str, Any] | None:
     """The globals of a pin that its modules set in each other; None where its files cannot be had."""
     known = opener.known(name) or {}
-    if name not in opener.opened and "set" in known:
-        return known["set"]  # type: ignore[no-any-return]
+    if name not in opener.opened and elsewhere.KEYS <= known.keys():
+        return {key: known[key] for key in sorted(elsewhere.KEYS)}
     try:
         upstream = opener(name, pin)
     except PatchkitError:

@@ -163,8 +163,12 @@ class Opener:
         if identity is None:
             return
         known = self.known(name)
-        if known is not None and "set" in known and known["artifact"]["sha256"] == upstream.artifact.sha256:
-            elsewhere.tell(upstream, known["set"])
+        if (
+            known is not None
+            and known.keys() >= elsewhere.KEYS
+            and known["artifact"]["sha256"] == upstream.artifact.sha256
+        ):
+            elsewhere.tell(upstream, known)
         elif (kept := store.document("elsewhere", elsewhere.FORMAT, identity)) is not None:
             elsewhere.tell(upstream, kept)
         else:

@@ -76,6 +76,7 @@ _PIN = {
     "commit?": str,
     "git?": str,
     "set?": {"*": _TEXTS},
+    "completed?": {"*": _TEXTS},
 }
 _LOCK = {
     "schema": int,

@@ -304,3 +304,112 @@ def test_what_completes_a_watched_definition_is_watched(tmp_path: Path, more: st
     world.regen()
     (entry,) = world.upgrade().entries
     assert entry.status == status
+
+
+# ---- from other modules of the pin -------------------------------------------------------------------------------------
+
+ABROAD = [
+    ("show", "from acme import m\n\nm.show.register(int, len)"),
+    ("show", "import acme.m\n\nacme.m.show.register(int, len)"),
+    ("show", "import acme.m as up\n\n@up.show.register\ndef _(x: int):\n    return 'int'"),
+    ("show", "from .m import show\n\n@show.register(int)\ndef _(x):\n    return 'int'"),
+    ("show", "from acme.m import (\n    f,\n    show as shown,\n)\nshown.register(int)(f)"),
+    ("show", "from acme.again import show\n\nshow.register(int, len)"),
+    ("f", "from acme import m as up\n\nup.f.count = 1"),
+    ("f", "from acme.m import f\n\nf.count: int = 1"),
+    ("f", "from acme.m import f\n\nx, f.count = 1, 2"),
+    ("f", "from acme import m\n\nsetattr(m.f, 'count', 1)"),
+    ("f", "from acme import m\n\nm.f = len"),
+    ("C", "from acme.m import C\n\nC.extra = 5"),
+    ("C", "from acme.m import C\n\ndel C.extra"),
+    ("C", "from acme.m import C\n\n@C.register\nclass D:\n    pass"),
+    ("C.m", "from acme.m import C\n\nC.m = len"),
+    ("C.kind", "from acme.m import C\n\n@C.kind.register\ndef _(self, x: int):\n    return 2"),
+    ("A", "from acme.m import A\n\nA.append(3)"),
+    ("A", "from acme import m\n\nm.A += [3]"),
+    ("A", "from acme.m import A\n\nA[0] = 3"),
+    ("B", "import acme.m as up\n\nup.B['a']['b'] = 1"),
+    ("B", "import acme.m as up\n\ntry:\n    import numpy\nexcept ImportError:\n    up.B.update(a=1)"),
+]
+
+
+def abroad(sample: Sample, symbol: str, more: str, extra: str = "") -> list[Finding]:
+    sample.upstream("again", "from .m import show, f\n")
+    sample.upstream("other", more + "\n")
+    return found(sample, symbol, "", extra)
+
+
+@pytest.mark.parametrize(("symbol", "more"), ABROAD, ids=[f"{s}: {m.splitlines()[-1].strip()}" for s, m in ABROAD])
+def test_another_module_completes_it(sample: Sample, symbol: str, more: str) -> None:
+    (warning,) = abroad(sample, symbol, more)
+    assert warning.code == "PK334"
+    assert warning.details
+    lines = more.split("\n")
+    for detail in warning.details:
+        path, number, text = detail.split(":", 2)
+        assert path == "acme/other.py"
+        assert text.strip() == lines[int(number) - 1].strip()
+    lock = json.loads(sample.lock.read_text())
+    assert lock["modules"]["acme_set/out.py"]["entries"][symbol.rpartition(".")[2]]["completed"]
+    assert f"acme.m:{symbol}" in lock["pins"]["acme"]["completed"]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "more"),
+    [
+        ("C", "from acme.m import C\n\ndef start():\n    C.extra = 5"),
+        ("f", "def start():\n    from acme import m\n    m.f.count = 1"),
+        ("A", "from acme.m import A\n\ndef start():\n    A.append(1)"),
+    ],
+)
+def test_another_module_may_act_on_it(sample: Sample, symbol: str, more: str) -> None:
+    assert [f.code for f in abroad(sample, symbol, more)] == ["PK636"]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "more"),
+    [
+        ("f", "from acme.m import f\n\nf = len"),
+        ("f", "from acme.m import f\n\nf = len\nf.count = 1"),
+        ("f", "from acme.m import f\n\nprint(f)\nregister(f)"),
+        ("f", "from acme.m import f\n\ndef start(f):\n    f.count = 1"),
+        ("f", "from acme import engine as m\n\nm.f.count = 1"),
+        ("f", "import other.m as m\n\nm.f.count = 1"),
+        ("C", "from acme.m import C\n\nC().extra = 1\nC.make(1).update(a=1)\nC.pop(1)"),
+        ("C", "from acme.m import C\n\nclass D(C):\n    extra = 2"),
+        ("A", "from acme.m import A\n\nx = A[0]\nA = [2]\nA.append(1)"),
+        ("A", "from acme.m import A\n\nif __name__ == '__main__':\n    A.append(1)"),
+        ("A", "import broken syntax\nA.append(1)"),
+        ("A", "from acme.m import A\n\n__all__ = ['A']\n__all__ += ['B']"),
+    ],
+)
+def test_what_another_module_does_to_its_own(sample: Sample, symbol: str, more: str) -> None:
+    assert abroad(sample, symbol, more) == []
+
+
+def test_the_manifest_says_why_it_is_right_there_too(sample: Sample) -> None:
+    (note,) = abroad(sample, "f", "from acme import m\n\nm.f.count = 1", "    elsewhere: nobody counts here.")
+    assert (note.code, note.exit_code) == ("PK334", 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ("", "unchanged"),
+        ("from acme import engine\n\nengine.f.size = 1\n", "review"),
+        ("from acme.engine import f\n\n@f.register\ndef _(x: int):\n    pass\n", "review"),
+        ("from acme.engine import f\n\nf(1)\n", "unchanged"),
+    ],
+)
+@pytest.mark.parametrize("old", ["1.0", None])
+def test_a_new_one_in_another_module_is_a_review(tmp_path: Path, more: str, status: str, old: str | None) -> None:
+    world = World(tmp_path)
+    known = "from acme import engine\n\nengine.f.known = 1\n"
+    world.release("1.0", {"engine": OLD, "known": known})
+    world.release("2.0", {"engine": OLD, "known": "\n\n" + known, "other": more})
+    world.deltas("")
+    manifest = world.root / "manifests/set/runner.yaml"
+    manifest.write_text(manifest.read_text() + "    elsewhere: known.\n")
+    world.regen()
+    (entry,) = world.upgrade(old=old).entries
+    assert (entry.status, reasons(entry)) == (status, {"PK554"} if status == "review" else set())
