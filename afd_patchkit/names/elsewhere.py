@@ -31,6 +31,7 @@ from afd_patchkit.upstream.base import Upstream, module_table
 FORMAT = "2"
 """Of what is kept in the cache."""
 KEYS = frozenset({"set", "completed"})
+"""Where the lock keeps the answer."""
 Plain = dict[str, dict[str, list[str]]]
 """The answer as JSON data: `set` and `completed`."""
 
@@ -243,6 +244,8 @@ def _acts(file: SourceFile, heads: Mapping[str, str], upstream: Upstream) -> Ite
         if to is None or to[0].module == file.module:
             continue
         destination, members = to
+        if members and not isinstance(destination.node, ast.ClassDef):
+            continue  # nobody copies an attribute of a function or a value
         reference = ".".join([destination.reference, *members])
         if not members and isinstance(destination.node, DEFINITION):
             # of a function or class, `pop` or `update` is a method of its own
