@@ -14,7 +14,7 @@ from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.names.elsewhere import acts_elsewhere
 from afd_patchkit.names.follow import resolve_dotted
-from afd_patchkit.names.touches import How, Touch, touches
+from afd_patchkit.names.touches import How, Touch, acting, touches
 from afd_patchkit.source.locate import Symbol, dotted
 from afd_patchkit.source.syntax import FUNCTION
 from afd_patchkit.source.text import SourceFile
@@ -67,7 +67,7 @@ def completions(symbol: Symbol, upstream: Upstream | None = None) -> tuple[Compl
         upstream: where decorators of its class are looked up, and other modules; None for its own file alone.
     """
     file = symbol.file
-    found = [t for t in touches(file).get(symbol.qualname, ()) if _counts(t, symbol)]
+    found = acting((t for t in touches(file).get(symbol.qualname, ()) if _counts(t, symbol)), symbol.node)
     found += _class_wide(symbol, upstream)
     made = (_completion(touch.file or file, touch) for touch in sorted(found, key=lambda t: t.span))
     return tuple(dict.fromkeys((*made, *_from_other_modules(symbol, upstream))))

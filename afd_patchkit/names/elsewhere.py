@@ -2,38 +2,39 @@
 
 `import acme.mm as mm; mm.STATE = 5` sets a global; `mm.show.register(int, f)`, `mm.f.count = 1` complete a definition.
 
-All files are searched once for each distribution; the lock keeps the answer, so that later runs need not read them.
+All files are searched once for each distribution. The lock keeps the globals, and a digest of what is done to each definition, so
+that later runs need not read the files, but for an entry of such a definition.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import get_args
+from typing import Any, get_args
 from weakref import WeakKeyDictionary
 
 from afd_patchkit.digests import short
 from afd_patchkit.findings.errors import PatchkitError, UpstreamError
 from afd_patchkit.names.bindings import module_bindings
 from afd_patchkit.names.follow import Destination, find_definition
-from afd_patchkit.names.touches import MUTATORS, How, Touch, touches
+from afd_patchkit.names.touches import MUTATORS, How, Touch, acting, touches
 from afd_patchkit.source.locate import dotted
-from afd_patchkit.source.syntax import DEFINITION
+from afd_patchkit.source.syntax import nodes
 from afd_patchkit.source.text import SourceFile, load_source
 from afd_patchkit.source.tokens import significant, tokens_in
 from afd_patchkit.upstream.base import Upstream, module_table
 
-FORMAT = "2"
+FORMAT = "3"
 """Of what is kept in the cache."""
 KEYS = frozenset({"set", "completed"})
 """Where the lock keeps the answer."""
 Plain = dict[str, dict[str, list[str]]]
-"""The answer as JSON data: `set` and `completed`."""
+"""The whole answer as JSON data: `set` and `completed`."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,32 @@ class Elsewhere:
 
     Attributes:
         names: module to the names that others set in it.
-        acts: `module:qualname` to what others do to that definition, each as `path:line how digest`.
+        digests: `module:qualname` to a digest of what others do to that definition.
+        acts: the same in full, each as `path:line how digest`; None when only the digests are known.
     """
 
     names: Mapping[str, Collection[str]]
-    acts: Mapping[str, Collection[str]]
+    digests: Mapping[str, str]
+    acts: Mapping[str, Collection[str]] | None = None
+
+    @classmethod
+    def of(cls, answer: Plain) -> Elsewhere:
+        """The whole answer."""
+        acts = answer["completed"]
+        return cls(answer["set"], {name: short("\n".join(acts[name])) for name in acts}, acts)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where the whole answer for an upstream is kept: both functions are for the user's cache."""
+
+    load: Callable[[], Plain | None]
+    save: Callable[[Plain], None]
 
 
 _KNOWN: WeakKeyDictionary[Upstream, Elsewhere] = WeakKeyDictionary()
-_SAVE: WeakKeyDictionary[Upstream, Callable[[Plain], None]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Upstream, Kept] = WeakKeyDictionary()
+_FAILED: WeakKeyDictionary[Upstream, PatchkitError] = WeakKeyDictionary()
 _ASKED: ContextVar[set[str] | None] = ContextVar("_ASKED", default=None)
 _STORES = (
     re.compile(rb"^[ \t]*(?!self\.|cls\.)([A-Za-z_][\w.]*)\.\w+[ \t]*(?::[^=\n]*|[-+*/|&^%@<>]{0,2})=(?!=)", re.M),
@@ -60,11 +78,13 @@ _STORES = (
 )
 """What may set or delete an attribute of a module; quick to search for, and then parsed."""
 _ACTS = (
-    re.compile(rb"^[ \t]*([A-Za-z_][\w.]*)(?:\[[^=\n]*\][\w.]*)?[ \t]*[-+*/|&^%@<>]{0,2}=(?!=)", re.M),
+    re.compile(rb"^[ \t]*([A-Za-z_]\w*)\b[^=\n(]*(?<=[-+*/|&^%@<>])=(?!=)", re.M),
+    re.compile(rb"^[ \t]*([A-Za-z_]\w*)[\w.]*\[", re.M),
+    re.compile(rb"^[ \t]*([A-Za-z_][\w.]*(?:\[[^\n=]*\])?,[^=\n()#]*\[[^=\n()#]*)=(?!=)", re.M),
     re.compile(rb"^[ \t]*@([A-Za-z_][\w.]*)\.", re.M),
+    re.compile(rb"^([A-Za-z_]\w*)[\w.]*\.\w+\(", re.M),
     re.compile(rb"\bdelattr\(\s*([A-Za-z_][\w.]*)"),
 )
-"""What else may act on a definition."""
 _MUTATES = re.compile(rb"\.(?:%s)\(" % b"|".join(sorted(name.encode() for name in MUTATORS)))
 _HOW: Mapping[str, How] = {how.replace(" ", "-"): how for how in get_args(How)}
 _IMPORT = re.compile(rb"^[ \t]*(?:from|import)\b(?:[^\n(]*\([^)]*\)|[^\n]*)", re.M)
@@ -72,30 +92,53 @@ _WORDS = re.compile(rb"[A-Za-z_]\w*")
 
 
 def set_elsewhere(upstream: Upstream) -> Mapping[str, Collection[str]]:
-    """The globals that other modules of an upstream set, by module; nothing where its files cannot be had."""
+    """The globals that other modules of an upstream set, by module.
+
+    Raises:
+        PatchkitError: its files cannot be had.
+    """
     return _answer(upstream).names
 
 
 def acts_elsewhere(upstream: Upstream, reference: str) -> Iterator[tuple[How, str, int, str]]:
-    """What other modules do to a definition, `module:qualname`: how, the path, the line and a digest of each statement."""
-    for act in _answer(upstream).acts.get(reference, ()):
-        place, how, digest = act.split(" ")
-        path, _, line = place.rpartition(":")
-        yield _HOW[how], path, int(line), digest
+    """What other modules do to a definition, `module:qualname`: how, the path, the line and a digest of each statement.
+
+    Raises:
+        PatchkitError: the files of the upstream cannot be had.
+    """
+    if reference in _answer(upstream).digests:
+        for act in (_answer(upstream, whole=True).acts or {}).get(reference, ()):
+            place, how, digest = act.split(" ")
+            path, _, line = place.rpartition(":")
+            yield _HOW[how], path, int(line), digest
 
 
-def _answer(upstream: Upstream) -> Elsewhere:
+def _answer(upstream: Upstream, *, whole: bool = False) -> Elsewhere:
     if (names := _ASKED.get()) is not None:
         names.add(upstream.pin)
     known = _KNOWN.get(upstream)
-    if known is None:
-        try:
-            known = _KNOWN[upstream] = _searched(upstream)
-        except PatchkitError:
-            return Elsewhere({}, {})
-        if upstream in _SAVE:
-            _SAVE[upstream](told(upstream) or {})
+    if known is None or (whole and known.acts is None):
+        kept = _KEPT.get(upstream)
+        found = kept.load() if kept is not None else None
+        if found is None:
+            found = _tried(upstream)
+            if kept is not None:
+                kept.save(found)
+        known = _KNOWN[upstream] = Elsewhere.of(found)
     return known
+
+
+def _tried(upstream: Upstream) -> Plain:
+    """The search; what kept it from succeeding once is not tried again for each entry."""
+    if upstream in _FAILED:
+        raise _FAILED[upstream]
+    try:
+        return _searched(upstream)
+    except PatchkitError as error:
+        why = f"all files of pin {upstream.pin} are searched for what its modules do to each other: no lock or cache knows"
+        said = type(error)(*(replace(f, details=(*f.details, why)) for f in error.findings))
+        _FAILED[upstream] = said
+        raise said from error
 
 
 @contextmanager
@@ -109,28 +152,27 @@ def asked() -> Iterator[set[str]]:
         _ASKED.reset(token)
 
 
-def tell(upstream: Upstream, known: Mapping[str, Mapping[str, Collection[str]]]) -> None:
-    """Spare the search: somebody knows the answer for the same artifact."""
-    _KNOWN[upstream] = Elsewhere(known["set"], known["completed"])
+def remember(upstream: Upstream, kept: Kept, locked: Mapping[str, Any] | None = None) -> None:
+    """Say where the answer for an upstream is kept, and what the lock knows of the same artifact."""
+    _KEPT[upstream] = kept
+    if locked is not None and locked.keys() >= KEYS:
+        _KNOWN[upstream] = Elsewhere(locked["set"], locked["completed"])
 
 
-def save(upstream: Upstream, keep: Callable[[Plain], None]) -> None:
-    """Have the answer kept when it has been searched for."""
-    _SAVE[upstream] = keep
+def told(upstream: Upstream) -> dict[str, Any]:
+    """What the lock keeps.
 
-
-def told(upstream: Upstream) -> Plain | None:
-    """What the lock keeps; None when it is not known."""
-    known = _KNOWN.get(upstream)
-    if known is None:
-        return None
+    Raises:
+        PatchkitError: it was not asked for yet, and the files of the upstream cannot be had.
+    """
+    known = _answer(upstream)
     return {
         "set": {module: sorted(names) for module, names in sorted(known.names.items())},
-        "completed": {reference: sorted(acts) for reference, acts in sorted(known.acts.items())},
+        "completed": dict(sorted(known.digests.items())),
     }
 
 
-def _searched(upstream: Upstream) -> Elsewhere:
+def _searched(upstream: Upstream) -> Plain:
     names: dict[str, set[str]] = {}
     acts: dict[str, set[str]] = {}
     modules = upstream.modules()
@@ -150,21 +192,25 @@ def _searched(upstream: Upstream) -> Elsewhere:
             continue
         own = next(iter(module_table([path])), "")
         package = own if path.endswith("/__init__.py") else own.rpartition(".")[0]
-        heads = _heads(tree, package)
+        every = list(nodes(tree))
+        heads = _heads(every, package)
         if sets:
-            for module, name in _stores(tree, heads, modules):
+            for module, name in _stores(every, heads, modules):
                 if module != own:
                     names.setdefault(module, set()).add(name)
         if does:
             for reference, touch in _acts(file, heads, upstream):
                 acts.setdefault(reference, set()).add(_written(file, touch))
-    return Elsewhere(names, acts)
+    return {
+        "set": {module: sorted(found) for module, found in sorted(names.items())},
+        "completed": {reference: sorted(found) for reference, found in sorted(acts.items())},
+    }
 
 
 def _roots(data: bytes, shapes: Collection[re.Pattern[bytes]]) -> set[bytes]:
     """The names that statements of these shapes begin with."""
     found = (match[1] for shape in shapes for match in shape.finditer(data))
-    return {part.strip().partition(b".")[0] for parts in found for part in parts.split(b",")}
+    return {word[0] for parts in found for part in parts.split(b",") if (word := _WORDS.search(part))}
 
 
 def _mutated(data: bytes) -> set[bytes]:
@@ -196,10 +242,10 @@ def _imports_any(imports: Collection[bytes], roots: set[bytes], tops: set[bytes]
     return False
 
 
-def _heads(tree: ast.Module, package: str) -> dict[str, str]:
-    """What a file imports anywhere: the name that is bound to the dotted name of the thing."""
+def _heads(every: Iterable[ast.AST], package: str) -> dict[str, str]:
+    """What the nodes of a file import anywhere: the name that is bound to the dotted name of the thing."""
     heads: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in every:
         if isinstance(node, ast.Import):
             heads.update(
                 (a.asname or a.name.partition(".")[0], a.name if a.asname else a.name.partition(".")[0])
@@ -211,9 +257,9 @@ def _heads(tree: ast.Module, package: str) -> dict[str, str]:
     return heads
 
 
-def _stores(tree: ast.Module, heads: Mapping[str, str], modules: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Module and name of each global of another module that a file sets or deletes."""
-    for node in ast.walk(tree):
+def _stores(every: Iterable[ast.AST], heads: Mapping[str, str], modules: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Module and name of each global of another module that the nodes of a file set or delete."""
+    for node in every:
         name = None
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
             chain, name = dotted(node.value), node.attr
@@ -247,21 +293,9 @@ def _acts(file: SourceFile, heads: Mapping[str, str], upstream: Upstream) -> Ite
         if members and not isinstance(destination.node, ast.ClassDef):
             continue  # nobody copies an attribute of a function or a value
         reference = ".".join([destination.reference, *members])
-        if not members and isinstance(destination.node, DEFINITION):
-            # of a function or class, `pop` or `update` is a method of its own
-            some = [t for t in some if "extended" not in (t.how, t.does)]
-        if not members and isinstance(destination.node, ast.ClassDef):
-            some = [t for t in some if not isinstance(t.node, DEFINITION) or _registers(t)]
+        if not members:
+            some = [t for t in acting(some, destination.node) if t.how != "passed"]
         yield from ((reference, touch) for touch in some)
-
-
-def _registers(touch: Touch) -> bool:
-    """Whether a decorator that is taken from a class says that it registers something: other ones are plain decorators."""
-    decorators: list[ast.expr] = getattr(touch.node, "decorator_list", [])
-    plain = (d.func if isinstance(d, ast.Call) else d for d in decorators)
-    return any(
-        isinstance(d, ast.Attribute) and dotted(d.value) == touch.subject and "register" in d.attr for d in plain
-    )
 
 
 def _bound_otherwise(acts: Collection[Touch]) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from afd_patchkit.source.decorators import changing
 from afd_patchkit.source.locate import ACCESSORS, dotted, first_line
 from afd_patchkit.source.syntax import (
     DEFINITION,
     FUNCTION,
     blocks,
     bound_names,
+    nodes,
+    own_parts,
     typing_block,
 )
 from afd_patchkit.source.text import SourceFile, Span
@@ -54,6 +57,7 @@ class Touch:
         span: the bytes that say it.
         file: the file that it stands in; None for that of the definition.
         does: what it does when its function is called, of what acts at run time.
+        method: the method of the subject that it calls, if that is how it acts.
     """
 
     subject: str
@@ -63,6 +67,7 @@ class Touch:
     span: Span
     file: SourceFile | None = None
     does: How | None = None
+    method: str = ""
 
 
 def touches(file: SourceFile) -> dict[str, list[Touch]]:
@@ -74,6 +79,27 @@ def touches(file: SourceFile) -> dict[str, list[Touch]]:
             known.setdefault(touch.subject, []).append(touch)
         file.__dict__["_completions"] = known
     return known
+
+
+def acting(found: Iterable[Touch], node: ast.AST | None) -> list[Touch]:
+    """Those of some statements that act on what a statement defines.
+
+    What a class, or a function that no decorator made something else of, is asked for by name is its own: `C.pop()` and
+    `@C.timed` change nothing of it. A call of a method hands it to that method all the same.
+
+    Args:
+        found: statements that act on something.
+        node: what defines it; None for all others.
+    """
+    if not isinstance(node, DEFINITION) or (isinstance(node, FUNCTION) and changing(node, "contract")):
+        return list(found)
+    out = []
+    for touch in found:
+        if not touch.method or "register" in touch.method:
+            out.append(touch)
+        elif isinstance(touch.node, ast.Expr) and touch.how == "extended":
+            out.append(replace(touch, how="passed"))
+    return out
 
 
 class _Walk:
@@ -89,11 +115,11 @@ class _Walk:
         """Whether the statements are those of a function, which run when it is called."""
         self.body(file.tree.body)
 
-    def add(self, subject: str, how: How, node: ast.AST, span: Span | None = None) -> None:
+    def add(self, subject: str, how: How, node: ast.AST, span: Span | None = None, method: str = "") -> None:
         head = subject.partition(".")[0]
         if head in self.members:
             subject = f"{self.prefix}.{subject}"
-        self.found.append(Touch(subject, how, node, self.branch, span or self.file.node_span(node)))
+        self.found.append(Touch(subject, how, node, self.branch, span or self.file.node_span(node), method=method))
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         for node in statements:
@@ -123,7 +149,7 @@ class _Walk:
             while isinstance(plain, ast.Call):
                 plain = plain.func
             if isinstance(plain, ast.Attribute) and plain.attr not in ACCESSORS and (chain := dotted(plain.value)):
-                self.add(chain, "registered", node, Span(self.file.node_span(decorator).start, header.end))
+                self.add(chain, "registered", node, Span(self.file.node_span(decorator).start, header.end), plain.attr)
         self.add(node.name, "rebound", node, header)
         if isinstance(node, FUNCTION):
             self.function(node)
@@ -148,13 +174,11 @@ class _Walk:
         elif not isinstance(node, ast.Expr):
             for name in bound_names(node):
                 self.add(name, "rebound", node, self.file.line_span(node.lineno, node.lineno))
-        calls = [n for child in _own_expressions(node) for n in ast.walk(child) if isinstance(n, ast.Call)]
-        for call in calls:
-            self.call(call, node, dropped=isinstance(node, ast.Expr) and node.value is call)
-        for child in _own_expressions(node):
-            for inner in ast.walk(child):
-                if isinstance(inner, ast.NamedExpr):
-                    self.add(inner.target.id, "rebound", node, self.file.node_span(inner))
+        for inner in nodes(*own_parts(node)):
+            if isinstance(inner, ast.Call):
+                self.call(inner, node, dropped=isinstance(node, ast.Expr) and node.value is inner)
+            elif isinstance(inner, ast.NamedExpr):
+                self.add(inner.target.id, "rebound", node, self.file.node_span(inner))
 
     def target(self, target: ast.expr, node: ast.stmt, how: How) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -188,7 +212,7 @@ class _Walk:
             return
         acts = last in MUTATORS or (dropped and not self.called)
         if acts and isinstance(func, ast.Attribute) and (chain := _root(func.value)):
-            self.add(chain, "registered" if "register" in last else "extended", node)
+            self.add(chain, "registered" if "register" in last else "extended", node, method=last)
         if dropped:
             given = [*call.args, *(k.value for k in call.keywords)]
             for chain in dict.fromkeys(c for a in given if (c := dotted(a))):
@@ -198,7 +222,7 @@ class _Walk:
 
     def function(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """What a function does to globals when it is called."""
-        inner = list(ast.walk(function))
+        inner = list(nodes(function))
         declared = {name for n in inner if isinstance(n, ast.Global) for name in n.names}
         local = {n.arg for n in inner if isinstance(n, ast.arg)}
         local |= {n.id for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - declared
@@ -212,7 +236,9 @@ class _Walk:
             head, _, rest = touch.subject.partition(".")
             plain = not rest and touch.how in ("rebound", "deleted")
             if head not in local and touch.how != "passed" and (not plain or head in declared):
-                outer.append(Touch(touch.subject, "at run time", touch.node, (), touch.span, does=touch.how))
+                outer.append(
+                    Touch(touch.subject, "at run time", touch.node, (), touch.span, does=touch.how, method=touch.method)
+                )
         self.found, self.members, self.called = outer, members, False
 
 
@@ -222,13 +248,6 @@ def _bound_in(body: Sequence[ast.stmt]) -> Iterator[str]:
         if not isinstance(node, DEFINITION):
             for block in blocks(node):
                 yield from _bound_in(block.body)
-
-
-def _own_expressions(node: ast.stmt) -> Iterator[ast.AST]:
-    """The expressions of a statement, those in its blocks left out."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
-            yield child
 
 
 def _root(node: ast.expr) -> str:

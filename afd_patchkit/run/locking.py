@@ -99,7 +99,7 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], *
     if upstream is not None:
         artifact = upstream.artifact
         out["artifact"] = {"source": artifact.source, "file": artifact.file, "sha256": artifact.sha256}
-    if asked and (names := _set_elsewhere(name, pin, opener)) is not None:
+    if asked and (names := _elsewhere(name, pin, opener)) is not None:
         out |= names
     if (
         known is not None
@@ -111,14 +111,14 @@ def _pin_record(name: str, pin: Pin, opener: Opener, files: Mapping[str, Any], *
     return out
 
 
-def _set_elsewhere(name: str, pin: Pin, opener: Opener) -> Mapping[str, Any] | None:
-    """The globals of a pin that its modules set in each other; None where its files cannot be had."""
+def _elsewhere(name: str, pin: Pin, opener: Opener) -> Mapping[str, Any] | None:
+    """What the modules of a pin do to each other; None where its files cannot be had."""
     known = opener.known(name) or {}
-    if name not in opener.opened and elsewhere.KEYS <= known.keys():
+    if name not in opener.opened and known.keys() >= elsewhere.KEYS:
         return {key: known[key] for key in sorted(elsewhere.KEYS)}
     try:
-        upstream = opener(name, pin)
-    except PatchkitError:
+        return elsewhere.told(
+            opener(name, pin)
+        )  # an entry that was kept, or a worker, asked; this process may not have
+    except PatchkitError:  # an entry that needs it has said so
         return None
-    elsewhere.set_elsewhere(upstream)  # an entry that was kept, or a worker, asked; this process may not have
-    return elsewhere.told(upstream)

@@ -163,16 +163,13 @@ class Opener:
         if identity is None:
             return
         known = self.known(name)
-        if (
-            known is not None
-            and known.keys() >= elsewhere.KEYS
-            and known["artifact"]["sha256"] == upstream.artifact.sha256
-        ):
-            elsewhere.tell(upstream, known)
-        elif (kept := store.document("elsewhere", elsewhere.FORMAT, identity)) is not None:
-            elsewhere.tell(upstream, kept)
-        else:
-            elsewhere.save(upstream, lambda found: store.put_document(found, "elsewhere", elsewhere.FORMAT, identity))
+        same = known is not None and known["artifact"]["sha256"] == upstream.artifact.sha256
+        place = ("elsewhere", elsewhere.FORMAT, identity)
+        kept = elsewhere.Kept(
+            lambda: store.document(*place),
+            lambda found: store.put_document(found, *place),
+        )
+        elsewhere.remember(upstream, kept, known if same else None)
 
     def compare(self, source: str) -> None:
         """Open what the user names as a source, if it is one of the pins of this run: `NAME`, or `NAME@VERSION`.

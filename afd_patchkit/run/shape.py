@@ -76,7 +76,7 @@ _PIN = {
     "commit?": str,
     "git?": str,
     "set?": {"*": _TEXTS},
-    "completed?": {"*": _TEXTS},
+    "completed?": {"*": str},
 }
 _LOCK = {
     "schema": int,

@@ -53,6 +53,20 @@ def blocks(node: ast.AST) -> Iterator[Block]:
             yield from (Block(f"{name} {number}", clause.body, clause) for number, clause in enumerate(found))
 
 
+def nodes(*roots: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of some trees, the roots included, in no order of use; quicker than `ast.walk`."""
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        yield node
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, ast.AST):
+                stack.append(value)
+            elif isinstance(value, list):
+                stack += [item for item in value if isinstance(item, ast.AST)]
+
+
 def own_parts(node: ast.stmt) -> list[ast.AST]:
     """What stands directly below a statement outside its blocks and clauses: the parts of its head, or of all of it."""
     return [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, *CLAUSE))]

@@ -33,6 +33,11 @@ def f(n):
     return n
 
 
+@deco
+def g(n):
+    return n
+
+
 class C:
     extra = 1
 
@@ -116,6 +121,8 @@ LOUD = [
     ("C.m", "setattr(C, 'm', f)"),
     ("C.m", "del C.m"),
     ("C.kind", "@C.kind.register\ndef _(self, x: int):\n    return 2"),
+    ("g", "g.add_command(f)"),
+    ("g", "@g.command()\ndef sub():\n    pass"),
 ]
 
 
@@ -149,6 +156,10 @@ MILD = [
     ("A", "def more():\n    A.append(1)"),
     ("A", "def more():\n    global A\n    A = []"),
     ("C", "def more():\n    C.extra = 2"),
+    ("C", "C.pop()"),
+    ("C", "C.make(1).update(a=1)"),
+    ("C.m", "C.m.cache_clear()"),
+    ("f", "f.update(1)"),
 ]
 
 
@@ -240,6 +251,11 @@ QUIET = [
     ("C", "class D(C):\n    extra = 2"),
     ("C.m", "class D(C):\n    m = deco(C.m)"),
     ("show", "x = show.registry"),
+    ("C", "@C.timed\ndef h():\n    pass"),
+    ("C", "@C.timed(1)\nclass D:\n    pass"),
+    ("C", "last = C.pop()"),
+    ("C", "def h():\n    C.pop()"),
+    ("f", "@f.wraps\ndef h():\n    pass"),
 ]
 
 
@@ -328,6 +344,13 @@ ABROAD = [
     ("A", "from acme.m import A\n\nA.append(3)"),
     ("A", "from acme import m\n\nm.A += [3]"),
     ("A", "from acme.m import A\n\nA[0] = 3"),
+    ("A", "from acme.m import A\n\nx, A[0] = 1, 3"),
+    ("A", "from acme.m import A\n\nA[0], x = 1, 3"),
+    ("A", "from acme.m import A\n\nA[len('x')] += 3"),
+    ("B", "import acme.m as up\n\nup.B |= {'a': 1}"),
+    ("A", "from acme.m import A\n\nA.__setitem__(0, 3)"),
+    ("g", "from acme.m import g\n\ng.add_command(len)"),
+    ("g", "from acme import m\n\n@m.g.command()\ndef sub():\n    pass"),
     ("B", "import acme.m as up\n\nup.B['a']['b'] = 1"),
     ("B", "import acme.m as up\n\ntry:\n    import numpy\nexcept ImportError:\n    up.B.update(a=1)"),
 ]

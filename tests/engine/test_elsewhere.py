@@ -6,6 +6,10 @@ import importlib
 
 import pytest
 
+from afd_patchkit.findings.errors import UpstreamError
+from afd_patchkit.findings.finding import finding
+from afd_patchkit.upstream.base import CachingUpstream
+from afd_patchkit.upstream.verified import SourceUpstream
 from tests.engine.sample import Sample
 
 MM = """
@@ -89,3 +93,28 @@ def test_a_function_that_another_module_replaces(sample: Sample) -> None:
 )
 def test_all_others_are_imported(sample: Sample, setter: str) -> None:
     assert "from acme.mm import OTHER, STATE" in made(sample, setter)
+
+
+def test_files_that_cannot_be_had_are_an_error(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def none(self: CachingUpstream, suffix: str = ".py") -> None:
+        tries.append(suffix)
+        raise UpstreamError(finding("PK401", "the index does not answer"))
+
+    (sample.root / "manifests/acme_set/runner.yaml").unlink()
+    sample.upstream("mm", MM)
+    sample.upstream("other", SETTERS[0])
+    entries = "".join(f"  - {{symbol: 'acme.mm:{name}', reason: a test}}\n" for name in ("held", "calls"))
+    sample.manifest(MANIFEST.partition("  - {{")[0] + entries, "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(SourceUpstream, "package_files", none)
+        report = sample.regen()
+    assert [(f.code, f.entry) for f in report.findings] == [
+        ("PK401", "acme_set/out.py::held"),
+        ("PK401", "acme_set/out.py::calls"),
+    ]
+    assert all("all files of pin acme are searched" in f.details[-1] and f.manifest for f in report.findings)
+    assert len(tries) == 1
+    assert not sample.lock.exists()
+    assert not sample.regen().findings
