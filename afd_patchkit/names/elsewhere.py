@@ -59,7 +59,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Keeping:
     """Where the whole answer for an upstream is kept: both functions are for the user's cache."""
 
     load: Callable[[], Plain | None]
@@ -67,7 +67,7 @@ class Kept:
 
 
 _KNOWN: WeakKeyDictionary[Upstream, Elsewhere] = WeakKeyDictionary()
-_KEPT: WeakKeyDictionary[Upstream, Kept] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Upstream, Keeping] = WeakKeyDictionary()
 _FAILED: WeakKeyDictionary[Upstream, PatchkitError] = WeakKeyDictionary()
 _ASKED: ContextVar[set[str] | None] = ContextVar("_ASKED", default=None)
 _STORES = (
@@ -152,7 +152,7 @@ def asked() -> Iterator[set[str]]:
         _ASKED.reset(token)
 
 
-def remember(upstream: Upstream, kept: Kept, locked: Mapping[str, Any] | None = None) -> None:
+def remember(upstream: Upstream, kept: Keeping, locked: Mapping[str, Any] | None = None) -> None:
     """Say where the answer for an upstream is kept, and what the lock knows of the same artifact."""
     _KEPT[upstream] = kept
     if locked is not None and locked.keys() >= KEYS:

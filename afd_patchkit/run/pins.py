@@ -165,7 +165,7 @@ class Opener:
         known = self.known(name)
         same = known is not None and known["artifact"]["sha256"] == upstream.artifact.sha256
         place = ("elsewhere", elsewhere.FORMAT, identity)
-        kept = elsewhere.Kept(
+        kept = elsewhere.Keeping(
             lambda: store.document(*place),
             lambda found: store.put_document(found, *place),
         )
