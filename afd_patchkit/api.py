@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from afd_patchkit.queries.aliases import aliases
     from afd_patchkit.queries.changes import diff
     from afd_patchkit.queries.entries import entry_facts
-    from afd_patchkit.queries.pins import newer_releases, pin_facts, releases_of
+    from afd_patchkit.queries.pins import newer_releases, pin_facts, pins_needs, releases_of
     from afd_patchkit.run.generate import Generated
     from afd_patchkit.upgrade.accepting import accept, review
     from afd_patchkit.upgrade.plan import wanted_releases
@@ -59,6 +59,7 @@ __all__ = [
     "load_project",
     "newer_releases",
     "pin_facts",
+    "pins_needs",
     "regen",
     "releases_of",
     "review",
@@ -75,6 +76,7 @@ _HOMES = {
     "entry_facts": "queries.entries",
     "newer_releases": "queries.pins",
     "pin_facts": "queries.pins",
+    "pins_needs": "queries.pins",
     "releases_of": "queries.pins",
     "review": "upgrade.accepting",
     "upgrade": "upgrade.upgrading",

@@ -178,11 +178,16 @@ def _unreadable(error: OSError) -> None:
     ) from error
 
 
+class NoProjectError(ManifestError):
+    """There is no project in a folder or above it."""
+
+
 def load_project(start: Path | None = None) -> Project:
     """The project that `start` (a folder, or a file in one; the current folder by default) lies in.
 
     Raises:
-        ManifestError: there is none (PK021), or its settings are wrong (PK022, PK023, PK024).
+        NoProjectError: there is none (PK021).
+        ManifestError: its settings are wrong (PK022, PK023, PK024).
     """
     folder = Path(os.path.abspath(start or Path.cwd()))
     if folder.is_file():
@@ -197,7 +202,7 @@ def load_project(start: Path | None = None) -> Project:
             return _project(own, read_settings(own, "") or {}, "")
         if table is not None:
             return _project(shared, table, SECTION)
-    raise ManifestError(
+    raise NoProjectError(
         finding(
             "PK021",
             f"no project in {folder} or above it",

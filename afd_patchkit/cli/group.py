@@ -26,6 +26,7 @@ COMMANDS = {
     "aliases": "aliases",
     "inventory": "inventory",
     "pins": "pins",
+    "cache": "cache",
     "explain": "explain",
     "schema": "schema",
     "init": "init",

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from afd_patchkit.findings.errors import UpstreamError
 from afd_patchkit.findings.finding import Finding
 from afd_patchkit.findings.report import PinReport
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.model import Pin
-from afd_patchkit.project import Project
+from afd_patchkit.project import NoProjectError, Project, load_project
 from afd_patchkit.run.lock import load
 from afd_patchkit.run.pins import Opener, selected
 from afd_patchkit.upstream import releases
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import evidence, evidence_note, pin_report
+from afd_patchkit.upstream.upkeep import Needs, needs_of
 
 
 @dataclass
@@ -86,6 +88,20 @@ def _releases(name: str, pin: Pin, options: SourceOptions) -> Releases:
         return Releases(name, pin, tuple(releases.newer_releases(name, pin, options)))
     except UpstreamError as error:
         return Releases(name, pin, None, error.findings)
+
+
+def pins_needs(start: Path | None = None) -> Needs:
+    """What the pins of the lock of the project in or around `start` need of the cache; nothing without project or lock.
+
+    Raises:
+        PatchkitError: settings or lock cannot be read.
+    """
+    try:
+        project = load_project(start)
+    except NoProjectError:
+        return Needs()
+    lock = load(project.lock, project.shown(project.lock))
+    return needs_of(lock["pins"]) if lock else Needs()
 
 
 def newer_releases(

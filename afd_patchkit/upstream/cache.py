@@ -11,12 +11,18 @@ import hashlib
 import json
 import os
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from afd_patchkit.digests import sha256, short
 from afd_patchkit.files import replace_file
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = "v1"
 _STALE = 24 * 3600.0
@@ -41,6 +47,8 @@ class Store:
     def __init__(self, root: Path | None) -> None:
         self.root = root / FORMAT if root is not None else None
         self._writable = root is not None
+        self._folder: int | None = None
+        self._hold()
 
     # ---- content ------------------------------------------------------------------------------------------------
 
@@ -148,6 +156,51 @@ class Store:
         finally:
             guard.release()
 
+    def _hold(self) -> None:
+        """Tell `alone` that this process is using the cache, as long as the store lives; waits while something is removed."""
+        if fcntl is None or self.root is None:
+            return
+        try:
+            folder = os.open(self.root, os.O_RDONLY)
+        except OSError:  # there is nothing yet that could be removed
+            return
+        try:
+            fcntl.flock(folder, fcntl.LOCK_SH)
+        except OSError:  # a file system on which folders cannot be locked
+            os.close(folder)
+            return
+        weakref.finalize(self, os.close, folder)
+        self._folder = folder
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Keep all other commands from the cache; False when one is using it."""
+        if self._folder is None:
+            yield self._nothing_locked()
+            return
+        assert fcntl is not None
+        try:
+            fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            fcntl.flock(self._folder, fcntl.LOCK_SH)
+
+    def _nothing_locked(self) -> bool:
+        """Where folders cannot be locked: whether no long work is going on that `lock` guards."""
+        from filelock import FileLock, Timeout
+
+        for path in (self.root / "locks").glob("*.lock") if self.root is not None else ():
+            try:
+                with FileLock(str(path), timeout=0):
+                    pass
+            except Timeout:
+                return False
+        return True
+
     @property
     def writable(self) -> bool:
         """Whether writes have worked so far."""
@@ -158,6 +211,8 @@ class Store:
             return
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
+            if self._folder is None:
+                self._hold()
             replace_file(Path(path), data, private=True, durable=False)
         except OSError:
             # A read-only or full cache costs speed, never the run. (Losing a race for the same content is no failure.)
