@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from afd_patchkit.queries.changes import diff
     from afd_patchkit.queries.entries import entry_facts
     from afd_patchkit.queries.pins import newer_releases, pin_facts, pins_needs, releases_of
+    from afd_patchkit.queries.show import show
     from afd_patchkit.run.generate import Generated
     from afd_patchkit.upgrade.accepting import accept, review
     from afd_patchkit.upgrade.plan import wanted_releases
@@ -63,6 +64,7 @@ __all__ = [
     "regen",
     "releases_of",
     "review",
+    "show",
     "upgrade",
     "upgrades",
     "wanted_releases",
@@ -79,6 +81,7 @@ _HOMES = {
     "pins_needs": "queries.pins",
     "releases_of": "queries.pins",
     "review": "upgrade.accepting",
+    "show": "queries.show",
     "upgrade": "upgrade.upgrading",
     "upgrades": "upgrade.upgrading",
     "wanted_releases": "upgrade.plan",

@@ -22,6 +22,7 @@ COMMANDS = {
     "upgrade": "upgrade",
     "accept": "accept",
     "diff": "diff",
+    "show": "show",
     "share": "share",
     "aliases": "aliases",
     "inventory": "inventory",

@@ -204,6 +204,18 @@ def first_symbol(file: SourceFile, qualname: str) -> Symbol | None:
     return find_symbol(file, qualname, branch=1) if _candidates(file, qualname) else None
 
 
+def every_symbol(file: SourceFile, qualname: str) -> list[Symbol]:
+    """All definitions of `qualname`, each branch a symbol of its own.
+
+    Raises:
+        DeltaError: there is none (PK205).
+    """
+    groups = _groups(_candidates(file, qualname))
+    if not groups:
+        raise DeltaError(_missing(file, qualname))
+    return [Symbol(file, qualname, tuple(d.node for d in g), g[0].classes, g[0].conditions) for g in groups]
+
+
 def _candidates(file: SourceFile, qualname: str) -> list[Definition]:
     path = qualname.split(".")
     wanted = path[-1]
@@ -305,7 +317,7 @@ def _missing(file: SourceFile, qualname: str) -> Finding:
         f"{file.module} has no {qualname}",
         upstream=Position(file.path),
         details=tuple(f"near: {file.module}:{n}" for n in near),
-        help="Correct the entry's `symbol`." if near else "Check the module and the pin's version.",
+        help="Correct the symbol." if near else "Check the module and the pin's version.",
     )
 
 
