@@ -47,6 +47,7 @@ def problems(made: model.Model, table: Table, root: Node | None, *, broken: bool
         yield finding("PK009", "entry needs `reason`", manifest=made.where, help=help_)
     if isinstance(made, model.Manifest) and not broken:
         yield from _dependencies(made)
+        yield from _installs(made)
 
 
 # ---- deltas -----------------------------------------------------------------------------------------------------------
@@ -163,6 +164,23 @@ def _manifest(manifest: model.Manifest, table: Table) -> Iterator[Finding]:
         if entry.kind == "owned" and group is not None:
             help_ = "Write the whole class in the part, or the method as a function that a delegate calls."
             yield finding("PK013", "an owned file cannot be the member of a class", manifest=entry.where, help=help_)
+
+
+def _installs(manifest: model.Manifest) -> Iterator[Finding]:
+    for install in manifest.installs:
+        symbol = install.symbol.text.strip()
+        if install.with_ is None and len(found := manifest.standing_for(symbol)) != 1:
+            what = "no entry" if not found else "several entries"
+            help_ = "Say by `with` what replaces it: a name of the generated module, or Class.member."
+            help_ += f" These are {', '.join(found)}." if found else ""
+            yield finding("PK032", f"`installs`: {what} of {symbol}", manifest=install.symbol.position, help=help_)
+        if not isinstance(install.aliases, tuple):
+            continue
+        if "." in symbol.rpartition(":")[2] and install.aliases:
+            help_ = "Leave `aliases` out, or say `[]`: of a member it is the class that other modules hold."
+            yield finding("PK032", f"`aliases` of a member: {symbol}", manifest=install.where, help=help_)
+        for module in sorted({*install.aliases} & {*install.native}):
+            yield finding("PK032", f"{module} stands in `aliases` and in `native`", manifest=install.where)
 
 
 def _dependencies(manifest: model.Manifest) -> Iterator[Finding]:

@@ -51,6 +51,7 @@ def problems(
     yield from _modules(manifests)
     yield from _names(project, manifests, placed)
     yield from _targets(placed)
+    yield from _installs(manifests)
     if whole:
         yield from _dependencies(placed)
     if pins is not None:
@@ -83,6 +84,22 @@ def _modules(manifests: Sequence[Manifest]) -> Iterator[Finding]:
                     manifest=manifest.where,
                     help=f"Python would import only one of them. Rename one; {first_.module} is described in {first_.path}.",
                 )
+
+
+def _installs(manifests: Sequence[Manifest]) -> Iterator[Finding]:
+    """Attributes that would be replaced twice, or together with what they are attributes of."""
+    seen: dict[str, Position] = {}
+    for install in (each for manifest in manifests for each in manifest.installs if each.mode != "subclass"):
+        symbol = install.symbol.text.strip()
+        taken = next((s for s in seen if s == symbol or s.startswith(f"{symbol}.") or symbol.startswith(f"{s}.")), None)
+        if taken is not None:
+            yield finding(
+                "PK033",
+                f"`installs` replaces {symbol}, and {'that' if taken == symbol else taken} at {seen[taken]}",
+                manifest=install.symbol.position,
+                help="Two replacements of one attribute, or of a class and of its member, undo each other: keep one.",
+            )
+        seen.setdefault(symbol, install.symbol.position)
 
 
 def _names(project: Project, manifests: Sequence[Manifest], placed: Sequence[_Placed]) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from afd_patchkit.fence import delta_of, opening
 from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.header import INSTALLS, RUNTIME
 from afd_patchkit.manifest.values import TextScalar
 from afd_patchkit.model import What
 from afd_patchkit.project import reserved_on_windows
@@ -116,6 +117,8 @@ def module_problem(path: str) -> str | None:
             return f"has the part `{part}`, which Windows reserves"
         if part in ("__init__", "__main__", "__pycache__"):
             return f"names `{part}`, which Python gives a meaning of its own"
+    if path.removesuffix(".py").split("/")[0] in (INSTALLS, RUNTIME):
+        return "takes the name of what installs the package"
     return None
 
 

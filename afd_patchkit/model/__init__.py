@@ -16,7 +16,7 @@ from afd_patchkit.model.deltas import (
     TakeBody,
     Within,
 )
-from afd_patchkit.model.manifest import ClassGroup, Entry, GroupEntry, InPattern, Manifest, Probe
+from afd_patchkit.model.manifest import ClassGroup, Entry, GroupEntry, InPattern, Install, Manifest, Probe
 from afd_patchkit.model.pins import Git, Pin, Pins
 from afd_patchkit.model.scalars import SYMBOL, WHERE, Code, Model, What
 
@@ -36,6 +36,7 @@ __all__ = [
     "Git",
     "GroupEntry",
     "InPattern",
+    "Install",
     "Manifest",
     "MemberChange",
     "Model",

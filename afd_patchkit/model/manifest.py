@@ -172,6 +172,34 @@ Item = Annotated[
 ]
 
 
+Mode = Literal["process", "scope", "subclass"]
+
+
+class Install(Model):
+    """An attribute of upstream's that is replaced where the generated package is installed."""
+
+    symbol: SymbolCode = Field(
+        description="upstream's package.module:Qual.name: a function, a member of a class, a class, or a name that the "
+        "module imports"
+    )
+    with_: Annotated[str, Holds("dotted name", "what replaces it")] | None = Field(
+        default=None,
+        alias="with",
+        description="a name of the generated module, or Class.member; that of the symbol's entry by default",
+    )
+    mode: Mode = Field(
+        default="process",
+        description="process (bound once), scope (bound for a while), subclass (nothing is bound: a generated class overrides it)",
+    )
+    aliases: Union[Literal["all"], tuple[Annotated[str, Holds("dotted name", "the module")], ...]] | None = Field(
+        default=None,
+        description="modules whose own names of it are bound, too; `all` by default, none for a name that its module imports",
+    )
+    native: tuple[Annotated[str, Holds("dotted name", "the module")], ...] = Field(
+        default=(), description="modules that keep upstream's"
+    )
+
+
 class Manifest(Model):
     """What one manifest says: the description of one generated module."""
 
@@ -187,6 +215,9 @@ class Manifest(Model):
     functionality: Prose | None = Field(default=None, description="for entries without their own")
     forwarded: Prose | None = Field(default=None, description="for entries without their own")
     entries: tuple[Item, ...] = Field(min_length=1, description="what the module holds, in order")
+    installs: tuple[Install, ...] = Field(
+        default=(), description="what of it replaces upstream's, where it is installed"
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> Manifest:
@@ -242,6 +273,14 @@ class Manifest(Model):
         name = entry.generated_name or entry.part or "?"
         return f"{self.module}::{group.name + '.' if group else ''}{name}"
 
+    def standing_for(self, symbol: str) -> list[str]:
+        """What its entries of an upstream symbol are called in the generated module, `Class.name` in a class."""
+        return [
+            f"{group.name}.{entry.generated_name}" if group else str(entry.generated_name)
+            for entry, group in self.all_entries()
+            if entry.symbol is not None and entry.symbol.text.strip() == symbol
+        ]
+
     def by_ref(self) -> dict[str, Entry]:
         """Every entry by its reference, in order."""
         return {self.ref(entry, group): entry for entry, group in self.all_entries()}
@@ -261,5 +300,5 @@ def _imported(base: Code, own: Collection[str | None], imports: dict[str, Code])
     return Code(name, base.position if taken else base.at(1, len(module) + 2))
 
 
-for _model in (Probe, Entry, ClassGroup, GroupEntry, Manifest):
+for _model in (Probe, Entry, ClassGroup, GroupEntry, Install, Manifest):
     _model.model_rebuild()

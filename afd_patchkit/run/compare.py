@@ -12,10 +12,10 @@ from afd_patchkit.digests import sha256, short
 from afd_patchkit.files import read_regular
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import ModuleCounts, ModuleReport
-from afd_patchkit.header import INIT
 from afd_patchkit.project import Project
 from afd_patchkit.run.lock import Lock
-from afd_patchkit.run.ownership import foreign, module_path, outline_path, package_inits, unknown_files
+from afd_patchkit.run.ownership import foreign, module_path, outline_path, unknown_files
+from afd_patchkit.run.support import support_files
 
 
 def stale_inputs(lock: Lock, inputs: Mapping[str, str]) -> list[str]:
@@ -34,15 +34,16 @@ def check_files(project: Project, lock: Lock, *, complete: bool = False) -> list
     """
     found: list[Finding] = []
     expected = {name: entry for name, entry in lock["modules"].items() if "sha256" in entry}
+    support = support_files(project, lock)
     need_modules = complete or project.track or project.package_folder.exists()
     for name, entry in sorted(expected.items()):
         found += _check(project, outline_path(project, name), entry["outline"], "outline", None)
         if need_modules:
             found += _check(project, module_path(project, name), entry["sha256"], "module", outline_path(project, name))
     if need_modules:
-        for path in package_inits(project, expected):
-            found += _check(project, path, sha256(INIT), "file", None)
-    found += [foreign(project, path) for path in unknown_files(project, expected)]
+        for path, text in support.items():
+            found += _check(project, path, sha256(text), "file", None)
+    found += [foreign(project, path) for path in unknown_files(project, expected, support)]
     return found
 
 

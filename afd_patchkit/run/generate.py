@@ -20,6 +20,7 @@ from afd_patchkit.project import Project
 from afd_patchkit.run.compare import check_files, locked_report, stale_inputs
 from afd_patchkit.run.dependents import dependents
 from afd_patchkit.run.differences import differences, status_of
+from afd_patchkit.run.installs import with_installs
 from afd_patchkit.run.lock import Lock, check_entries, load
 from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
@@ -131,6 +132,7 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
         results = [result.pinned() for result in results]
     memo = Memo(opener.options.store, workspace)
     results, references = judged(project, workspace, loaded.manifests, results, opener.options.sources, memo)
+    results = with_installs(workspace, loaded.manifests, results, opener.options.store)
     if lock is not None and options.modules and not elsewhere:
         kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}
         inputs = partly(lock, inputs, results)

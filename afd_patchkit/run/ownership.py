@@ -47,12 +47,12 @@ def package_inits(project: Project, modules: Collection[str]) -> list[Path]:
     return sorted(folder / "__init__.py" for folder in folders)
 
 
-def unknown_files(project: Project, live: Collection[str]) -> Iterator[Path]:
-    """What lies among the generated files and belongs to none of the modules `live`, in order.
+def unknown_files(project: Project, live: Collection[str], support: Collection[Path]) -> Iterator[Path]:
+    """What lies among the generated files and belongs to none of the modules `live`, and is no `support` file, in order.
 
     In the package: links, and what Python would import. Among the outlines: links and `.outline` files.
     """
-    known = {module_path(project, name) for name in live} | set(package_inits(project, live))
+    known = {module_path(project, name) for name in live} | set(support)
     for path in _files(project.package_folder):
         if path not in known and (path.is_symlink() or (path.suffix in _RUNS and not _is_cache(path))):
             yield path
@@ -106,18 +106,19 @@ def locked_digests(project: Project, lock: Mapping[str, Any] | None) -> dict[Pat
 
 
 def leftovers(
-    project: Project, live: Collection[str], lock: Mapping[str, Any] | None
+    project: Project, live: Collection[str], support: Collection[Path], lock: Mapping[str, Any] | None
 ) -> tuple[list[Path], list[Finding]]:
     """Generated files that no manifest generates any more, and a finding for each file there that is not the tool's.
 
     Args:
         project: the project.
         live: the modules that are generated.
+        support: what stands beside them in the package.
         lock: the lock on disk; None when there is none.
     """
     digests = locked_digests(project, lock)
     gone, findings = [], []
-    for path in unknown_files(project, live):
+    for path in unknown_files(project, live, support):
         if not path.is_symlink() and path.suffix in (".py", ".outline") and is_ours(path, digests.get(path)):
             gone.append(path)
         else:

@@ -63,6 +63,18 @@ _MODULE = {
     "retired": {"*": str},
     "warnings": _TEXTS,
     "asks?": _TEXTS,
+    "installs?": [
+        {
+            **dict.fromkeys(("symbol", "with", "mode", "pin", "original"), str),
+            "class": bool,
+            "parts": [[(int, str)]],
+            "layers": int,
+            "roots": _TEXTS,
+            "aliases": (str, _TEXTS),
+            "native": _TEXTS,
+            "sites": [_TEXTS],
+        }
+    ],
     "sha256?": str,
     "outline?": str,
 }

@@ -8,11 +8,11 @@ from pathlib import Path
 from afd_patchkit.assemble.result import ModuleResult
 from afd_patchkit.files import read_regular
 from afd_patchkit.findings.errors import PatchkitError
-from afd_patchkit.header import INIT
 from afd_patchkit.project import Project
 from afd_patchkit.run import lock as locks
 from afd_patchkit.run.lock import Lock
-from afd_patchkit.run.ownership import in_the_way, leftovers, module_path, outline_path, package_inits
+from afd_patchkit.run.ownership import in_the_way, leftovers, module_path, outline_path
+from afd_patchkit.run.support import support_files
 
 
 def write_generated(
@@ -46,9 +46,10 @@ def write_generated(
         if result.text:
             wanted[module_path(project, result.module)] = result.text.encode()
             wanted[outline_path(project, result.module)] = result.outline.encode()
-    wanted |= dict.fromkeys(package_inits(project, live), INIT)
+    support = support_files(project, new)
+    wanted |= support
     wanted[project.lock] = locks.dumps(new)
-    removed, problems = leftovers(project, live, old)
+    removed, problems = leftovers(project, live, support, old)
     problems = in_the_way(project, wanted, old) + problems
     if problems:
         raise PatchkitError(*problems)

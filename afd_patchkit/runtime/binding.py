@@ -24,6 +24,7 @@ class Target(NamedTuple):
         pinned: the original.
         gate: the release that it is bound on.
         aliases: the modules in which its other names are bound, too; None for all that hold it.
+        native: modules whose names of it stay upstream's.
         sites: the other names that upstream gives it, module and qualified name.
     """
 
@@ -34,6 +35,7 @@ class Target(NamedTuple):
     pinned: Pinned
     gate: Gate
     aliases: tuple[str, ...] | None = None
+    native: tuple[str, ...] = ()
     sites: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
@@ -41,7 +43,7 @@ class Target(NamedTuple):
 
     def reaches(self, module: str) -> bool:
         """Whether a name of it in this module is bound, too."""
-        return self.aliases is None or module in self.aliases
+        return module not in self.native and (self.aliases is None or module in self.aliases)
 
 
 class Rebinding(NamedTuple):
