@@ -22,7 +22,7 @@ from afd_patchkit.assemble.originals import (
     stays,
 )
 from afd_patchkit.delta.apply import Applied, apply_deltas
-from afd_patchkit.delta.buffer import Buffer, indent_code
+from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.fence import closing, parsed
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
@@ -45,6 +45,7 @@ from afd_patchkit.source.forward import (
     written_out,
 )
 from afd_patchkit.source.locate import ACCESSORS, FunctionNode, Symbol, dotted
+from afd_patchkit.source.rows import indent_code
 from afd_patchkit.source.syntax import FUNCTION
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import significant, tokens

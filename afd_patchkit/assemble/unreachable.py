@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.edits import Edit
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.source.syntax import TRY, blocks
+from afd_patchkit.source.syntax import blocks, branches
 from afd_patchkit.source.text import Text, parse_quietly
 
 
@@ -65,19 +65,11 @@ def ends(node: ast.stmt) -> bool:
     """Whether control never goes on behind a statement."""
     if isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
         return True
-    if isinstance(node, ast.If):
-        return bool(node.orelse) and _ends(node.body) and _ends(node.orelse)
     if isinstance(node, ast.While):
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
         return endless and not any(isinstance(n, ast.Break) for n in ast.walk(node))
-    if isinstance(node, ast.Match):
-        last = node.cases[-1]
-        default = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
-        return default and all(_ends(case.body) for case in node.cases)
-    if isinstance(node, TRY):
-        whole = _ends(node.body) or _ends(node.orelse)
-        return _ends(node.finalbody) or (whole and all(_ends(h.body) for h in node.handlers))
-    return False
+    ways = branches(node)
+    return (bool(ways) and all(map(_ends, ways))) or _ends(getattr(node, "finalbody", ()))
 
 
 def _ends(body: Sequence[ast.stmt]) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from afd_patchkit.source.text import SourceFile, Span, Text
-from afd_patchkit.source.tokens import multiline_string_lines
+from afd_patchkit.source.rows import string_lines
+from afd_patchkit.source.text import SourceFile, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +192,3 @@ def upstream_line(line: Sequence[Run]) -> tuple[SourceFile, int] | None:
     if file.data[begin:start].strip() or file.data[end:stop].strip() or end > stop:
         return None
     return file, number
-
-
-def string_lines(text: str) -> frozenset[int]:
-    """1-based numbers of the lines that begin inside a string token: they must never be re-indented."""
-    if "\n" not in text or ('"""' not in text and "'''" not in text and "\\\n" not in text):
-        return frozenset()
-    plain = Text(text.encode())
-    return multiline_string_lines(plain, 1, plain.line_count)
-
-
-def indent_code(text: str, indent: str) -> str:
-    """Put `indent` in front of every line of emitted code but blank lines and those inside strings."""
-    frozen = string_lines(text)
-    return "\n".join(
-        line if not line.strip() or number in frozen else indent + line
-        for number, line in enumerate(text.split("\n"), 1)
-    )

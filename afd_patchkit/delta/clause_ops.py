@@ -11,26 +11,8 @@ from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.findings.errors import DeltaError
 from afd_patchkit.model import ClauseChange, Code, Delta
 from afd_patchkit.patterns.select import Clause, clauses, find_clause
+from afd_patchkit.source.keywords import KEYWORDS, ORDERS, keyword_of
 from afd_patchkit.source.text import Span
-
-# what must stand before clause code so that it parses alone; decides by the code's first word
-_PREFIXES = {
-    "elif": ("if 1:\n    pass\n",),
-    "else": ("if 1:\n    pass\n", "try:\n    pass\nexcept Exception:\n    pass\n"),
-    "except": ("try:\n    pass\n",),
-    "finally": ("try:\n    pass\n",),
-    "case": ("match 1:\n",),
-    "if": ("",),
-}
-# in which order the clauses of one statement stand; what is not listed cannot be added
-_ORDER: dict[str, dict[str, int]] = {
-    "if": {"if": 0, "elif": 1, "else": 2},
-    "for": {"for": 0, "else": 2},
-    "while": {"while": 0, "else": 2},
-    "try": {"try": 0, "except": 1, "else": 2, "finally": 3},
-    "case": {"case": 1},
-}
-_ONCE = ("else", "finally")
 
 
 def clause(builder: Builder, delta: Delta) -> None:
@@ -43,7 +25,7 @@ def clause(builder: Builder, delta: Delta) -> None:
         if not found:
             raise builder.fail(
                 "PK203", "`clause.of` matches no single compound statement", delta, at=match.span.start,
-                help="Match the whole `if`, `for`, `while`, `try` or `match`, with `...` for its suites.",
+                help="Match the whole statement that has the clauses, with `...` for its suites.",
             )  # fmt: skip
         assert isinstance(node, ast.stmt)
         _one(builder, delta, change, node, found)
@@ -65,11 +47,6 @@ def _one(builder: Builder, delta: Delta, change: ClauseChange, node: ast.stmt, f
             _replace(builder, delta, delta.with_, target, found)
 
 
-def _word(code: Code) -> str:
-    text = code.text.lstrip()
-    return next((w for w in _PREFIXES if text.startswith(w) and not text[len(w) : len(w) + 1].isidentifier()), "")
-
-
 def clause_pieces(
     builder: Builder, delta: Delta, code: Code, found: list[Clause], indent: str, held: dict[str, Held]
 ) -> tuple[Piece, ...]:
@@ -83,15 +60,14 @@ def clause_pieces(
         indent: indentation of the statement.
         held: upstream text that placeholders in the code stand for.
     """
-    word = _word(code)
-    if not word:
+    keyword = KEYWORDS.get(keyword_of(code.text))
+    if keyword is None:
         raise builder.fail(
-            "PK203", "clause code starts with none of elif, else, except, finally, case, if", delta,
+            "PK203", f"clause code starts with none of {', '.join(KEYWORDS)}", delta,
             help="Write the whole clause, head and suite.",
         )  # fmt: skip
-    prefixes = _PREFIXES[word]
-    prefix = prefixes[-1] if found[0].kind == "try" else prefixes[0]
-    return statement_pieces(code, held, indent, prefix=prefix, shift=word == "case")
+    above = keyword.above[-1 if found[0].kind == "try" else 0]
+    return statement_pieces(code, held, indent, above=above, inset=keyword.inset)
 
 
 def _indent(builder: Builder, clause_: Clause) -> str:
@@ -104,26 +80,28 @@ def _end(builder: Builder, clause_: Clause) -> int:
 
 
 def _add(builder: Builder, delta: Delta, code: Code, found: list[Clause]) -> None:
-    word = _word(code)
-    order = _ORDER.get(found[0].kind, {})
+    word = keyword_of(code.text)
+    order = ORDERS.get(found[0].kind, ())
     indent = _indent(builder, found[0])
     pieces = clause_pieces(builder, delta, code, found, indent, {})
-    if word not in order or word == found[0].kind != "case":
-        takes = [w for w in order if w != found[0].kind or w == "case"]
+    takes = [w for w in order if w in KEYWORDS and (w != found[0].kind or KEYWORDS[w].several)]
+    if word not in takes:
         raise builder.fail(
             "PK203", f"`{word}` cannot be added to `{found[0].kind}`", delta, at=found[0].span.start,
             help=f"It takes {' and '.join(f'`{w}`' for w in takes) or 'no further clauses'}.",
         )  # fmt: skip
-    if word in _ONCE and any(c.kind == word for c in found):
+    once = not KEYWORDS[word].several
+    if once and any(c.kind == word for c in found):
         raise builder.fail(
             "PK221", f"the statement has `{word}` already", delta, at=found[0].span.start,
             help=f'Upstream may have absorbed the delta: delete it, or use `replace: "{word}"`.',
         )  # fmt: skip
-    other = builder.clauses.setdefault((found[0].span.start, word), delta.name) if word in _ONCE else delta.name
+    other = builder.clauses.setdefault((found[0].span.start, word), delta.name) if once else delta.name
     if other != delta.name:
         message = f"delta {other!r} adds `{word}` to the same statement"
         raise builder.fail("PK210", message, delta, at=found[0].span.start, help="Join the two deltas.")
-    previous = [c for c in found if order.get(c.kind, 0) <= order[word]][-1]
+    rank = order.index(word)
+    previous = [c for c in found if c.kind in order[: rank + 1]][-1]
     point = _end(builder, previous)
     # clauses of one statement that several deltas add at one point must come in their own order
     builder.add(
@@ -131,19 +109,20 @@ def _add(builder: Builder, delta: Delta, code: Code, found: list[Clause]) -> Non
         Span(point, point),
         ["\n" + indent, *pieces],
         touched=previous.head_span,
-        order=(-width(indent), CLAUSE - 4 + order[word]),
+        order=(-width(indent), CLAUSE - 4 + rank),
         indent=indent,
         part=True,
     )
 
 
 def _first(builder: Builder, delta: Delta, code: Code, found: list[Clause]) -> None:
-    word = _word(code)
+    word = keyword_of(code.text)
     inner = [c for c in found if c.kind == word]
-    if not inner or word not in ("if", "except", "case"):
+    if not inner or not KEYWORDS[word].leads:
+        others = " or ".join(f"`{w}`" for w, keyword in KEYWORDS.items() if keyword.leads and w != "if")
         raise builder.fail(
             "PK203", f"a `{word}` clause cannot come first here", delta, at=found[0].span.start,
-            help="`first` takes `if` (upstream's `if` becomes `elif`), `except` or `case`.",
+            help=f"`first` takes `if` (upstream's `if` becomes `elif`), {others}.",
         )  # fmt: skip
     start = inner[0].span.start
     indent = _indent(builder, inner[0])
@@ -197,13 +176,11 @@ def _remove(builder: Builder, delta: Delta, target: Clause, found: list[Clause])
 
 def _dispensable(target: Clause, found: list[Clause]) -> bool:
     others = [c.kind for c in found if c.span != target.span]
-    if target.kind == "except":
-        return "except" in others or ("finally" in others and "else" not in others)
+    if target.kind == "except" and "except" not in others:
+        return "finally" in others and "else" not in others
     if target.kind == "finally":
         return "except" in others
-    if target.kind == "case":
-        return "case" in others
-    return target.kind in ("elif", "else")
+    return target.kind in ("elif", "else") or target.kind in others
 
 
 def _needed(builder: Builder, delta: Delta, target: Clause) -> DeltaError:

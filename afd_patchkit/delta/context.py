@@ -12,7 +12,17 @@ from afd_patchkit.delta.edits import Edit
 from afd_patchkit.delta.place import Place
 from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.locate import Symbol
-from afd_patchkit.source.syntax import CLAUSE, DEFINITION, FUNCTION, Block, binding, blocks, bound_names
+from afd_patchkit.source.syntax import (
+    CLAUSE,
+    DEFINITION,
+    FUNCTION,
+    Block,
+    blocks,
+    bound_names,
+    clause_names,
+    clauses_only,
+    own_parts,
+)
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import Token, token_digest, tokens_in
 
@@ -246,8 +256,8 @@ def path(symbol: Symbol, offset: int) -> Iterator[tuple[ast.stmt, Block]]:
 def _headers(symbol: Symbol, place: Place, offset: int) -> Iterator[Span]:
     """What decides whether some bytes run: heads of the statements around them, and of the clauses that are not the first."""
     for node, block in path(symbol, offset):
-        if isinstance(node, ast.Match):
-            yield Span(place.start(node), symbol.file.node_span(node.subject).end)
+        if clauses_only(node):
+            yield Span(place.start(node), symbol.file.node_span(own_parts(node)[-1]).end)
         elif (span := _header(place, node)) is not None:
             yield span
         if (clause := clause_head(symbol, place, node, block)) is not None:
@@ -265,9 +275,9 @@ def clause_head(symbol: Symbol, place: Place, node: ast.stmt, block: Block) -> S
     """
     known = list(blocks(node))
     index = next(i for i, b in enumerate(known) if b.body is block.body)
-    if index == 0 and not isinstance(node, ast.Match):
+    if index == 0 and not clauses_only(node):
         return None
-    start = symbol.file.node_span(known[index - 1].body[-1] if index else node.subject).end  # type: ignore[attr-defined]
+    start = symbol.file.node_span(known[index - 1].body[-1] if index else own_parts(node)[-1]).end
     span = Span(start, place.start(block.body[0]))
     return span if symbol.file.data[span.start : span.end].strip() else None
 
@@ -276,17 +286,15 @@ def _beginning(place: Place, node: ast.stmt) -> Span:
     """What a neighbour is known by: all of it; of a compound statement its head and first statement."""
     header = _header(place, node)
     first = next(blocks(node), None)
-    if header is None or first is None or isinstance(node, ast.Match):
+    if header is None or first is None or clauses_only(node):
         return place.region([node])
     inner = _header(place, first.body[0])
     return Span(header.start, inner.end if inner is not None else place.file.node_span(first.body[0]).end)
 
 
 def _header(place: Place, node: ast.stmt) -> Span | None:
-    body = getattr(node, "body", None) or [case.body[0] for case in getattr(node, "cases", [])[:1]]
-    if not isinstance(body, list) or not body or not isinstance(body[0], ast.stmt):
-        return None
-    return Span(place.start(node), place.start(body[0]))
+    first = next(blocks(node), None)
+    return None if first is None else Span(place.start(node), place.start(first.body[0]))
 
 
 def _names(text: str) -> frozenset[str]:
@@ -332,9 +340,7 @@ def _statement_binders(symbol: Symbol, place: Place, node: ast.stmt) -> Iterator
         yield frozenset(bound), span
     for block in blocks(node):
         if isinstance(block.owner, CLAUSE):
-            pattern = getattr(block.owner, "pattern", None)
-            found = [binding(n) for n in ast.walk(pattern)] if pattern is not None else [binding(block.owner)]
-            names = frozenset(name[0] for name in found if name is not None)
+            names = frozenset(clause_names(block.owner))
             head = clause_head(symbol, place, node, block)
             if names and head is not None:
                 yield names, head

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import Code, Delta
+from afd_patchkit.source.keywords import frames
 from afd_patchkit.source.stdlib import BUILTINS
 from afd_patchkit.source.syntax import same
 from afd_patchkit.source.text import Span
@@ -129,16 +130,7 @@ def _short(node: ast.AST) -> str:
 
 def _trees(code: Code) -> list[ast.AST]:
     text = code.text.strip("\n")
-    case = "match 1:\n" + "\n".join(f" {line}" for line in text.split("\n"))
-    handlers = "try:\n    pass\nexcept Exception:\n    pass\n"
-    for source in (
-        f"({text.strip()}\n)",
-        text,
-        f"if 1:\n    pass\n{text}",
-        f"try:\n    pass\n{text}",
-        handlers + text,
-        case,
-    ):
+    for source in (f"({text.strip()}\n)", *(frame.text for frame in frames(text))):
         try:
             return [ast.parse(source)]
         except SyntaxError:

@@ -9,11 +9,11 @@ from afd_patchkit.delta import call_ops, class_ops, clause_ops, element_ops, hea
 from afd_patchkit.delta.buffer import Buffer
 from afd_patchkit.delta.builder import Builder
 from afd_patchkit.delta.edits import STATEMENT, Keep, Piece, keeps
-from afd_patchkit.delta.place import Suite, header_line, width
+from afd_patchkit.delta.place import Suite, width
 from afd_patchkit.delta.template import UPSTREAM, Held, statement_pieces
 from afd_patchkit.model import Body, ClauseOf, Code, Delta, TakeBody
 from afd_patchkit.patterns.select import Match, Window, compile_pattern, find_all, select, select_clause
-from afd_patchkit.source.syntax import blocks, docstring_of
+from afd_patchkit.source.syntax import blocks, docstring_of, line_of
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import tokens
 
@@ -175,7 +175,7 @@ def insert_behind(
         return
     builder.break_lines(delta, suite, index + 1)
     if not shared:
-        header = place.line_indent(builder.file.offset(header_line(suite.owner))) if end and suite.indent else None
+        header = place.line_indent(builder.file.offset(line_of(suite.owner))) if end and suite.indent else None
         last = builder.kept(place.end(body[index], header), place.end(body[index]))
     builder.add(
         delta,

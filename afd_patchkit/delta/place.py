@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from afd_patchkit.patterns.search import start_of
-from afd_patchkit.source.syntax import blocks
+from afd_patchkit.source.syntax import blocks, line_of
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import significant, tokens, tokens_in
 
@@ -130,7 +130,7 @@ class Place:
     def colon(self, owner: ast.AST, body: Sequence[ast.stmt]) -> int:
         """Offset behind the colon that opens `body`, a suite of `owner`."""
         start = self.start(body[0])
-        found = tokens(self.file, header_line(owner), self.file.line_of(start))
+        found = tokens(self.file, line_of(owner), self.file.line_of(start))
         return [t.span.end for t in significant(found) if t.text == ":" and t.span.end <= start][-1]
 
     def suite(self, owner: ast.AST, body: Sequence[ast.stmt]) -> Suite:
@@ -163,7 +163,7 @@ class Suite:
         """Indentation of its statements once they stand on lines of their own."""
         if not self.inline:
             return self.place.column(self.body[0])
-        header = self.place.line_indent(self.place.file.offset(header_line(self.owner)))
+        header = self.place.line_indent(self.place.file.offset(line_of(self.owner)))
         return header + ("\t" if header.endswith("\t") else INDENT)
 
     def gap(self, index: int) -> Span | None:
@@ -198,10 +198,3 @@ class Suite:
         shared = last + 1 < len(self.body) and not self.own_line(last + 1)
         end = self.place.file.node_span(self.body[last]).end if shared else self.place.end(self.body[last])
         return Span(self.place.start(self.body[first]), end)
-
-
-def header_line(node: ast.AST) -> int:
-    """The line that a statement or clause starts on."""
-    if isinstance(node, ast.match_case):
-        return node.pattern.lineno
-    return int(getattr(node, "lineno", 1))

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from afd_patchkit.delta.buffer import string_lines
 from afd_patchkit.delta.edits import Keep, Piece
 from afd_patchkit.delta.place import width
 from afd_patchkit.findings.errors import DeltaError, ManifestError
 from afd_patchkit.findings.finding import finding
 from afd_patchkit.model import Code
 from afd_patchkit.source.fstrings import correct_positions
+from afd_patchkit.source.rows import indent_code, string_lines
 from afd_patchkit.source.syntax import filled, same
 from afd_patchkit.source.text import SourceFile, Span, Text, parse_quietly
 
@@ -83,7 +83,7 @@ class _Slot:
 
 
 def statement_pieces(
-    code: Code, held: Mapping[str, Held], indent: str, *, prefix: str = "", shift: bool = False
+    code: Code, held: Mapping[str, Held], indent: str, *, above: str = "", inset: str = ""
 ) -> tuple[Piece, ...]:
     """Pieces of statement code; every line but the first is put behind `indent`.
 
@@ -91,8 +91,8 @@ def statement_pieces(
         code: the code as written in the manifest.
         held: placeholders and what they stand for.
         indent: indentation of the place.
-        prefix: lines put before the code so that it parses (clause code), not emitted.
-        shift: the code parses only one column to the right (`case` clauses).
+        above: lines put before the code so that it parses (clause code), not emitted.
+        inset: white space by which it must be moved to the right so that it parses, not emitted.
 
     Raises:
         ManifestError: the code does not parse (PK020).
@@ -102,17 +102,16 @@ def statement_pieces(
     plain = Text(source.encode())
     frozen = string_lines(source)
     rows = source.split("\n")
-    moved = [shift and bool(row.strip()) and number not in frozen for number, row in enumerate(rows, 1)]
-    shifted = "\n".join(" " + row if move else row for row, move in zip(rows, moved, strict=True))
-    skip = prefix.count("\n")
-    tree = parse_code(code, prefix + shifted, skip=skip)
-    correct_positions(tree, Text((prefix + shifted).encode()))
+    framed = above + (indent_code(source, inset) if inset else source)
+    skip = above.count("\n")
+    tree = parse_code(code, framed, skip=skip)
+    correct_positions(tree, Text(framed.encode()))
     alone = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
     slots: list[_Slot] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in held:
             line = node.lineno - skip
-            start = plain.offset(line, node.col_offset - moved[line - 1])
+            start = plain.offset(line, node.col_offset - (0 if line in frozen else len(inset)))
             span = Span(start, start + (node.end_col_offset or 0) - node.col_offset)
             row = rows[line - 1]
             item = held[node.id]
@@ -121,7 +120,7 @@ def statement_pieces(
     slots.sort(key=lambda s: s.span)
     for slot in slots:
         _check(code, plain, slot)
-    bare = _bare(plain, slots, prefix, shift)
+    bare = _bare(plain, slots, above, inset)
     pieces: list[Piece] = []
     at = 0
     for slot, naked in zip(slots, bare, strict=True):
@@ -158,7 +157,7 @@ def _kept(slot: _Slot, indent: str, naked: bool) -> list[Piece]:
     return [keep] if naked else ["(", keep, ")"]
 
 
-def _bare(plain: Text, slots: Sequence[_Slot], prefix: str, shift: bool) -> list[bool]:
+def _bare(plain: Text, slots: Sequence[_Slot], above: str, inset: str) -> list[bool]:
     """Which kept expressions need no parentheses; proved by parsing the code with them in it."""
     bare = [slot.statement for slot in slots]
     values = {slot.name: slot.item.expression for slot in slots if not slot.statement}
@@ -166,7 +165,7 @@ def _bare(plain: Text, slots: Sequence[_Slot], prefix: str, shift: bool) -> list
         return bare
 
     def parsed(naked: Sequence[bool]) -> ast.Module | None:
-        out, at = prefix, 0
+        out, at = "", 0
         for slot, one in zip(slots, naked, strict=True):
             out += plain.slice(Span(at, slot.span.start))
             if slot.statement:
@@ -176,15 +175,13 @@ def _bare(plain: Text, slots: Sequence[_Slot], prefix: str, shift: bool) -> list
                 out += text if one else f"({text})"
             at = slot.span.end
         out += plain.slice(Span(at, len(plain.data)))
-        if shift:
-            out = prefix + "\n".join(" " + row for row in out[len(prefix) :].split("\n"))
         try:
-            return parse_quietly(out)
+            return parse_quietly(above + (indent_code(out, inset) if inset else out))
         except SyntaxError:
             return None
 
     wanted = parsed([slot.statement for slot in slots])
-    if wanted is None:  # strings in `case` code, or text that stands in no brackets: keep the parentheses
+    if wanted is None:  # text that stands in no brackets: keep the parentheses
         return bare
     for index, slot in enumerate(slots):
         if not slot.statement:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -11,17 +10,9 @@ from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import SYMBOL, Code
 from afd_patchkit.patterns.compile import argument_help, arguments, compile_head, compile_pattern
+from afd_patchkit.source.keywords import KEYWORDS, frames, keyword_of
 from afd_patchkit.source.locate import parse_place, parse_reference
 
-_CLAUSE = re.compile(r"\s*(elif|else|except|finally|case|if)\b")
-_BEFORE_CLAUSE = {
-    "if": ("",),
-    "elif": ("if 1:\n pass\n",),
-    "else": ("if 1:\n pass\n", "try:\n pass\nexcept Exception:\n pass\n"),
-    "except": ("try:\n pass\n",),
-    "finally": ("try:\n pass\n",),
-    "case": ("match 1:\n",),
-}
 _UNFINISHED = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -159,17 +150,16 @@ def _parameter(code: Code) -> None:
 
 
 def _clause(code: Code) -> None:
-    word = _CLAUSE.match(code.text)
-    if word is None:
-        help_ = "Write the whole clause, head and suite: elif, else, except, finally, case (or if, with `first`)."
+    if not keyword_of(code.text):
+        words = ", ".join(word for word in KEYWORDS if word != "if")
+        help_ = f"Write the whole clause, head and suite: {words} (or if, with `first`)."
         raise _Wrong("not a clause", help_=help_)
-    case = word[1] == "case"
-    text = code.text.rstrip()
-    shifted = "\n".join(" " + row for row in text.split("\n")) if case else text
-    prefix, *others = _BEFORE_CLAUSE[word[1]]
-    prefix = next((other for other in others if _parses(other + shifted)), prefix)
-    rows = prefix.count("\n")
-    body = _parse(prefix + shifted, rows, int(case)).body
+    alone, *framed = frames(code.text.rstrip())
+    # of `else` under `if` and under `try`, the last one that parses
+    first, *others = framed or [alone]
+    frame = next((other for other in others if _parses(other.text)), first)
+    rows = frame.above.count("\n")
+    body = _parse(frame.text, rows, len(frame.inset)).body
     if len(body) > 1:
         raise _Wrong(
             "code stands behind the clause", body[1].lineno - rows, help_="A clause is its head and its suite."

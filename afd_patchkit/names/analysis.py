@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from afd_patchkit.names.scope import Context, Scope, State, Use
-from afd_patchkit.source.syntax import typing_block
+from afd_patchkit.source.syntax import CAPTURES, binding, typing_block
 
 _MODE: dict[type, Context] = {ast.Load: "load", ast.Store: "store", ast.Del: "del"}
 
@@ -270,17 +270,10 @@ class Analysis:
             self._store(node.name, node, "except")
         self._all(node.body)
 
-    def _capture(self, node: ast.MatchAs | ast.MatchStar) -> None:
-        if isinstance(node, ast.MatchAs):
-            self._visit(node.pattern)
-        if node.name:
-            self._store(node.name, node, "capture")
-
-    def _mapping(self, node: ast.MatchMapping) -> None:
-        self._all(node.keys)
-        self._all(node.patterns)
-        if node.rest:
-            self._store(node.rest, node, "rest")
+    def _capture(self, node: ast.AST) -> None:
+        self._all(ast.iter_child_nodes(node))
+        if (found := binding(node)) is not None:
+            self._store(found[0], node, found[1])
 
     def _assign(self, node: ast.Assign) -> None:
         self._visit(node.value)
@@ -406,9 +399,7 @@ _VISITORS: dict[type, Callable[[Analysis, Any], None]] = {
     ast.Import: Analysis._import,
     ast.ImportFrom: Analysis._import,
     ast.ExceptHandler: Analysis._handler,
-    ast.MatchAs: Analysis._capture,
-    ast.MatchStar: Analysis._capture,
-    ast.MatchMapping: Analysis._mapping,
+    **dict.fromkeys(CAPTURES, Analysis._capture),
     ast.Assign: Analysis._assign,
     ast.AugAssign: Analysis._augmented,
     ast.AnnAssign: Analysis._annotated,

@@ -9,7 +9,17 @@ from typing import Literal
 
 from afd_patchkit.names.analysis import mangle
 from afd_patchkit.source.locate import is_overload
-from afd_patchkit.source.syntax import DEFINITION, FUNCTION, TRY, Block, blocks, bound_names, target_names, typing_block
+from afd_patchkit.source.syntax import (
+    DEFINITION,
+    FUNCTION,
+    TRY,
+    Block,
+    blocks,
+    bound_names,
+    branches,
+    target_names,
+    typing_block,
+)
 from afd_patchkit.source.text import SourceFile
 
 Kind = Literal["import", "from", "star", "def", "class", "assign", "other", "global"]
@@ -327,9 +337,12 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
         return {}, True
     counts: _Counts = {}
     names: list[str] = []
-    # overloads: the implementation that follows them is the one binding; what loops and cases bind is counted below
-    if not (isinstance(node, FUNCTION) and is_overload(node)) and not isinstance(
-        node, (ast.For, ast.AsyncFor, ast.Match, *TRY)
+    ways = branches(node)
+    # overloads: the implementation that follows them is the one binding; what loops and clauses bind is counted below
+    if (
+        not ways
+        and not isinstance(node, (ast.For, ast.AsyncFor))
+        and not (isinstance(node, FUNCTION) and is_overload(node))
     ):
         names = list(bound_names(node))
     for name in names:
@@ -344,13 +357,14 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
             run, ends = _paths(file, node.orelse if hidden == "body" else node.body)
             _add(counts, run)
             return counts, ends
-        inner, ends = _either([_paths(file, node.body), _paths(file, node.orelse)])
+    if ways:
+        inner, ends = _either([_paths(file, way) for way in ways])
         _add(counts, inner)
-        return counts, ends
-    if isinstance(node, TRY):
-        inner, ends = _try(file, node)
-        _add(counts, inner)
-        return counts, ends
+        if not isinstance(node, TRY):  # the names of handlers are gone behind them
+            _add(counts, dict.fromkeys(bound_names(node), (0, 1)))
+        final, final_ends = _paths(file, getattr(node, "finalbody", ()))
+        _add(counts, final)
+        return counts, ends or final_ends
     if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
         inner, _ = _paths(file, node.body)
         if isinstance(node, (ast.For, ast.AsyncFor)):
@@ -362,25 +376,4 @@ def _paths_of(file: SourceFile, node: ast.stmt) -> tuple[_Counts, bool]:
         inner, ends = _paths(file, node.body)
         _add(counts, _maybe(inner) if _suppresses(node) else inner)
         return counts, ends and not _suppresses(node)
-    elif isinstance(node, ast.Match):
-        branches = [_paths(file, case.body) for case in node.cases]
-        last = node.cases[-1]
-        if not (isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None):
-            branches.append(({}, False))
-        inner, ends = _either(branches)
-        _add(counts, inner)
-        _add(counts, dict.fromkeys(bound_names(node), (0, 1)))
-        return counts, ends
     return counts, False
-
-
-def _try(file: SourceFile, node: ast.Try) -> tuple[_Counts, bool]:
-    body, body_ends = _paths(file, node.body)
-    orelse, else_ends = _paths(file, node.orelse)
-    _add(body, orelse)
-    branches = [(body, body_ends or else_ends)]
-    branches += [_paths(file, handler.body) for handler in node.handlers]
-    counts, ends = _either(branches)
-    final, final_ends = _paths(file, node.finalbody)
-    _add(counts, final)
-    return counts, ends or final_ends

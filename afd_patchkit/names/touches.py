@@ -10,6 +10,7 @@ from typing import Literal
 from afd_patchkit.source.decorators import changing
 from afd_patchkit.source.locate import ACCESSORS, dotted, first_line
 from afd_patchkit.source.syntax import (
+    CHOICE,
     DEFINITION,
     FUNCTION,
     blocks,
@@ -134,9 +135,7 @@ class _Walk:
             for number, block in enumerate(blocks(node)):
                 if block.name != hidden:
                     # what follows `else:` of a loop or `try` runs after its body
-                    alternative = (
-                        number if isinstance(node, (ast.If, ast.Match)) or block.name.startswith("handlers") else 0
-                    )
+                    alternative = number if isinstance(node, CHOICE) or block.name.startswith("handlers") else 0
                     self.branch = (*before, (node.lineno, alternative))
                     self.body(block.body)
             self.branch = before

@@ -16,7 +16,7 @@ from afd_patchkit.patterns.search import is_elif
 from afd_patchkit.source.syntax import TRY
 from afd_patchkit.source.text import SourceFile, Span
 
-Kind = Literal["if", "elif", "else", "try", "except", "finally", "match", "case", "for", "while", "with"]
+Kind = Literal["if", "elif", "else", "try", "except", "finally", "case", "for", "while", "with"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ from afd_patchkit.findings.finding import finding
 from afd_patchkit.model import Code
 from afd_patchkit.patterns.holes import Prepared, prepare
 from afd_patchkit.patterns.match import HOLE, MANY_HOLE, is_hole, is_statement_hole
-from afd_patchkit.source.syntax import TRY
+from afd_patchkit.source.keywords import KEYWORDS, frames
+from afd_patchkit.source.syntax import blocks
 from afd_patchkit.source.text import Text, parse_quietly
 from afd_patchkit.source.tokens import significant, tokens
 
@@ -59,15 +60,9 @@ def compile_pattern(code: Code, kind: Literal["statements", "expression", "auto"
     return _checked(Pattern(code, "statements", tuple(body)))
 
 
-_HEADS: dict[str, tuple[str, str]] = {
-    "if": ("", ": pass"),
-    "elif": ("", ": pass"),
-    "while": ("", ": pass"),
-    "for": ("", ": pass"),
-    "with": ("", ": pass"),
-    "except": ("try: pass\n", ": pass"),
-    "case": ("match x:\n ", ": pass"),
-}
+# clauses that have no more of a head than their keyword, and statements that begin with one that has
+_WORDS = ("else", "finally", "try")
+_STATEMENTS = ("if", "while", "for", "with")
 
 
 def compile_head(code: Code) -> tuple[str, ast.AST | None]:
@@ -87,22 +82,19 @@ def compile_head(code: Code) -> tuple[str, ast.AST | None]:
         items = items[:-1]
     words = [t.text for t in items[:2]]
     keyword = words[1] if words[:1] == ["async"] and len(words) == 2 else "".join(words[:1])
-    if keyword in ("else", "finally", "try") and len(items) == 1:
+    if keyword in _WORDS and len(items) == 1:
         return keyword, None
-    if keyword not in _HEADS or not items:
+    if keyword in _WORDS or keyword not in (*KEYWORDS, *_STATEMENTS):
         raise _error(code, 1, 1, "no clause starts like this", "clause")
     head = source.data[: items[-1].span.end].decode("utf-8").lstrip()
-    before, behind = _HEADS[keyword]
     prepared = prepare(head.removeprefix("el") if keyword == "elif" else head)
+    *_, frame = frames(f"{prepared.text}: pass")
     try:
-        node: ast.AST = parse_quietly(before + prepared.text + behind).body[0]
+        node = parse_quietly(frame.text).body[0]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _error(code, 1, 1, getattr(error, "msg", None) or str(error), "clause") from error
-    if isinstance(node, ast.Match):
-        return keyword, node.cases[0]
-    if isinstance(node, TRY):
-        return keyword, node.handlers[0]
-    return keyword, node
+    *_, last = blocks(node)
+    return keyword, last.owner
 
 
 def _statements(code: Code, prepared: Prepared) -> list[ast.stmt]:
@@ -182,7 +174,7 @@ def _error(code: Code, line: int, column: int, message: str, kind: str) -> Manif
     )
     first = code.text.split(None, 1)[:1]
     help_ = "Write it as it stands upstream, with `...` for what may differ."
-    if first and first[0].rstrip(":") in ("elif", "else", "except", "finally", "case"):
+    if first and first[0].rstrip(":") in KEYWORDS.keys() - {*_STATEMENTS}:
         help_ = "A clause is reached by `clause` or by `within: {of: ..., clause: ...}`, not by a pattern."
     elif names := arguments(prepare(code.text).text):
         help_ = argument_help(names)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from afd_patchkit.patterns.match import HOLE, MANY_HOLE
+from afd_patchkit.source.keywords import KEYWORDS
 from afd_patchkit.source.text import Text
 from afd_patchkit.source.tokens import Token, significant, tokens
 
@@ -100,7 +101,7 @@ def _bracket(items: Sequence[Token], number: int, frames: list[_Frame], head: st
         elif token.text == "(" and head == "def" and not frames:
             kind, head = "parameters", "def ("
         elif token.text == "(" and before is not None and _callable(before):
-            kind = "pattern" if head == "case" else "call"
+            kind = "pattern" if head in KEYWORDS and KEYWORDS[head].patterns else "call"
         frames.append(_Frame(kind))
     elif token.text in (")", "]", "}"):
         if frames:

@@ -26,7 +26,7 @@ from afd_patchkit.references.things import (
 from afd_patchkit.runtime.loaded import CAPTURE
 from afd_patchkit.source.decorators import changing
 from afd_patchkit.source.locate import dotted
-from afd_patchkit.source.syntax import binding
+from afd_patchkit.source.syntax import binding, clauses_only, own_parts
 
 _WRAPPERS = frozenset(["Optional", "Annotated", "ClassVar", "Final", "InitVar", "Required", "NotRequired", "ReadOnly"])
 _NARROWING = frozenset(["isinstance", "issubclass", "callable"])
@@ -440,5 +440,5 @@ def _narrowed(node: ast.AST) -> Iterator[str]:
                 and isinstance(side.args[0], ast.Name)
             ):
                 yield side.args[0].id
-    elif isinstance(node, ast.Match) and isinstance(node.subject, ast.Name):
-        yield node.subject.id
+    elif isinstance(node, ast.stmt) and clauses_only(node):
+        yield from (part.id for part in own_parts(node) if isinstance(part, ast.Name))

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from afd_patchkit.source.keywords import Framed, frames
 from afd_patchkit.source.locate import FunctionNode
 from afd_patchkit.source.text import Span, Text
 
@@ -24,11 +25,12 @@ class ForwardError(Exception):
         column: 0-based column, in characters.
     """
 
-    def __init__(self, message: str, node: ast.AST) -> None:
+    def __init__(self, message: str, node: ast.AST, frame: Framed | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.line: int = getattr(node, "lineno", 1)
-        self.column: int = getattr(node, "col_offset", 0)
+        frame = frame or Framed("", "")
+        self.line: int = getattr(node, "lineno", 1) - frame.above.count("\n")
+        self.column: int = getattr(node, "col_offset", 0) - len(frame.inset)
 
 
 @dataclass(frozen=True)
@@ -166,29 +168,26 @@ def written_out(text: str, parameters: Forwarded) -> str:
     """
     if PARAMETERS not in text:
         return text
-    head, tree = _parsed(text)
-    plain = Text((head + text).encode())
+    frame, tree = _parsed(text)
+    plain = Text(frame.text.encode())
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and forwarding(n)]
     meant = {id(a) for call in calls for a in call.args if stands_for_all(a)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == PARAMETERS and id(node) not in meant:
-            raise ForwardError(f"`{PARAMETERS}` is an argument of a call: `f({PARAMETERS})`", node)
+            raise ForwardError(f"`{PARAMETERS}` is an argument of a call: `f({PARAMETERS})`", node, frame)
     inner_most = [c for c in calls if not any(c is not o and o in ast.walk(c) for o in calls)]
     changes = [(between_parentheses(c, plain), arguments(c, plain, parameters)) for c in inner_most]
     data = plain.data
     for span, new in sorted(changes, reverse=True):
         data = data[: span.start] + new.encode() + data[span.end :]
-    return written_out(data.decode().removeprefix(head), parameters)
+    return written_out(frame.bare(data.decode()), parameters)
 
 
-_HEADS = ("", "if x:\n    pass\n", "try:\n    pass\n", "match x:\n")
-
-
-def _parsed(text: str) -> tuple[str, ast.Module]:
-    """Code and what has to stand above it: that of a clause is no statement of its own."""
-    for head in _HEADS:
+def _parsed(text: str) -> tuple[Framed, ast.Module]:
+    """Code in the frame in which it parses: that of a clause is no statement of its own."""
+    for frame in frames(text):
         try:
-            return head, ast.parse(head + text)
+            return frame, ast.parse(frame.text)
         except SyntaxError:
             continue
     raise ForwardError(f"the code with `{PARAMETERS}` cannot be parsed", ast.Pass())

@@ -10,7 +10,7 @@ from functools import cached_property
 from afd_patchkit.findings.errors import DeltaError, ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.nearest import nearest
-from afd_patchkit.source.syntax import TRY, Block, blocks
+from afd_patchkit.source.syntax import CLAUSES, TRY, Block, blocks, own_parts
 from afd_patchkit.source.text import SourceFile, Span
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -161,10 +161,8 @@ def _walk(
 
 def _header(file: SourceFile, node: ast.stmt, block: Block) -> str:
     """A text that names a block of a compound statement."""
-    if isinstance(block.owner, ast.ExceptHandler):
-        return f"except {file.slice(file.node_span(block.owner.type))}" if block.owner.type else "except"
-    if isinstance(block.owner, ast.match_case):
-        return f"case {file.slice(file.node_span(block.owner.pattern))}"
+    if (word := CLAUSES.get(type(block.owner))) is not None:
+        return " ".join([word, *(file.slice(file.node_span(part)) for part in own_parts(block.owner)[:1])])
     word = "try" if isinstance(node, TRY) else type(node).__name__.lower()
     opening = f"if {file.slice(file.node_span(node.test))}" if isinstance(node, ast.If) else word
     return {"body": opening, "orelse": f"else of {opening}", "finalbody": "finally"}[block.name]

@@ -1,6 +1,6 @@
 """What Python's syntax nodes are to the engine: blocks of a statement, names that a node binds, equality of two trees.
 
-A new kind of node is made known here, and in the places that give it a meaning of its own (patterns, clauses, scopes).
+A new kind of node is made known here, in `keywords`, and where it has a meaning of its own (patterns, scopes).
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from afd_patchkit.source.keywords import frames
+
 Node = TypeVar("Node", bound=ast.AST)
 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITION = (*FUNCTION, ast.ClassDef)
 TRY: tuple[type[ast.Try], ...] = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else ()))  # type: ignore[attr-defined,unused-ignore]
 """`try` with `except`, and from Python 3.11 on with `except*`."""
-CLAUSE = (ast.ExceptHandler, ast.match_case)
-"""Nodes between a statement and its blocks."""
+CLAUSES: dict[type[ast.AST], str] = {ast.ExceptHandler: "except", ast.match_case: "case"}
+"""Nodes between a statement and its blocks, and the keywords that they begin with."""
+CLAUSE = tuple(CLAUSES)
+CHOICE = (ast.If, ast.Match)
+"""Statements of whose blocks one runs, or none."""
+CAPTURES = (ast.MatchAs, ast.MatchStar, ast.MatchMapping)
+"""Patterns that may bind a name of their own."""
 TYPE_ALIAS: tuple[type[Any], ...] = (ast.TypeAlias,) if hasattr(ast, "TypeAlias") else ()  # type: ignore[attr-defined,unused-ignore]
 """`type X = ...`, from Python 3.12 on."""
 TYPE_PARAMETERS = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple"})
@@ -67,8 +74,36 @@ def nodes(*roots: ast.AST) -> Iterator[ast.AST]:
                 stack += [item for item in value if isinstance(item, ast.AST)]
 
 
-def own_parts(node: ast.stmt) -> list[ast.AST]:
-    """What stands directly below a statement outside its blocks and clauses: the parts of its head, or of all of it."""
+def clauses_only(node: ast.AST) -> bool:
+    """Whether a statement has no block but those of its clauses, as `match` has."""
+    first = next(blocks(node), None)
+    return first is not None and first.owner is not node
+
+
+def line_of(node: ast.AST) -> int:
+    """The line that a node starts on; that of a clause which Python gives no place is its first part's."""
+    placed = node if hasattr(node, "lineno") else next(ast.iter_child_nodes(node), node)
+    return int(getattr(placed, "lineno", 1))
+
+
+def branches(node: ast.stmt) -> list[list[ast.stmt]]:
+    """The ways through a statement of which control takes one, before a `finally`; empty where it may take none of them.
+
+    None for statements that leave nothing to choose, and for loops.
+    """
+    if isinstance(node, ast.If):
+        return [node.body, node.orelse]
+    if isinstance(node, TRY):
+        return [[*node.body, *node.orelse], *(handler.body for handler in node.handlers)]
+    if isinstance(node, ast.Match):
+        last = node.cases[-1]
+        takes_all = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
+        return [*(case.body for case in node.cases), *([] if takes_all else [[]])]
+    return []
+
+
+def own_parts(node: ast.AST) -> list[ast.AST]:
+    """What stands directly below a statement or clause outside its blocks and clauses: its head's parts, or all of it."""
     return [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, *CLAUSE))]
 
 
@@ -106,13 +141,21 @@ def binding(node: ast.AST) -> tuple[str, Carrier] | None:
         return (node.asname or node.name.partition(".")[0], "alias") if node.name != "*" else None
     if isinstance(node, ast.ExceptHandler):
         return (node.name, "except") if node.name else None
-    if isinstance(node, (ast.MatchAs, ast.MatchStar)):
-        return (node.name, "capture") if node.name else None
     if isinstance(node, ast.MatchMapping):
         return (node.rest, "rest") if node.rest else None
+    if isinstance(node, (ast.MatchAs, ast.MatchStar)):
+        return (node.name, "capture") if node.name else None
     if type(node).__name__ in TYPE_PARAMETERS:
         return node.name, "type"  # type: ignore[attr-defined]
     return None
+
+
+def clause_names(clause: ast.AST) -> Iterator[str]:
+    """The names that the head of a clause binds, without `:=`."""
+    patterns = [part for part in own_parts(clause) if isinstance(part, ast.pattern)]
+    for node in (clause, *(inner for pattern in patterns for inner in ast.walk(pattern))):
+        if (found := binding(node)) is not None:
+            yield found[0]
 
 
 def target_names(node: ast.expr) -> Iterator[str]:
@@ -151,11 +194,8 @@ def bound_names(node: ast.stmt, *, declared: bool = False) -> Iterator[str]:
         for item in node.items:
             if item.optional_vars is not None:
                 yield from target_names(item.optional_vars)
-    elif isinstance(node, ast.Match):
-        for case in node.cases:
-            yield from (found[0] for pattern in ast.walk(case.pattern) if (found := binding(pattern)))
-    elif isinstance(node, TRY):
-        yield from (handler.name for handler in node.handlers if handler.name)
+    elif isinstance(node, (ast.Match, *TRY)):
+        yield from (name for block in blocks(node) if block.owner is not node for name in clause_names(block.owner))
     elif isinstance(node, TYPE_ALIAS):
         yield from target_names(node.name)
 
@@ -191,16 +231,10 @@ def same_code(one: str, other: str) -> bool:
 
 def _parsed(text: str) -> ast.AST | None:
     plain = textwrap.dedent(text).strip()
-    for before, behind in (
-        ("", ""),
-        ("(\n", "\n)"),
-        ("", " pass"),
-        ("try: pass\n", " pass"),
-        ("if x: pass\n", " pass"),
-        ("match x:\n ", " pass"),
-    ):
+    texts = [frame.text for frame in frames(plain)]
+    for one in (plain, f"(\n{plain}\n)", *texts[1:], *(f"{framed} pass" for framed in texts)):
         try:
-            return ast.parse(f"{before}{plain}{behind}")
+            return ast.parse(one)
         except (SyntaxError, ValueError):
             continue
     return _cut_out(plain)

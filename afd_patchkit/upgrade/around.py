@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from afd_patchkit.delta.context import path
 from afd_patchkit.findings.finding import Finding
 from afd_patchkit.source.locate import Symbol, dotted
-from afd_patchkit.source.syntax import FUNCTION, binding, blocks, own_parts
+from afd_patchkit.source.syntax import CHOICE, FUNCTION, binding, blocks, own_parts
 from afd_patchkit.source.text import Span
 from afd_patchkit.upgrade.pair import Pair, added_nodes, loop_around
 from afd_patchkit.upgrade.sides import first_text, own_part, statements_of
@@ -90,7 +90,7 @@ def _skips(symbol: Symbol, node: ast.stmt, anchor: Span) -> bool:
     return all(
         theirs.get(id(stmt), block.name) == block.name
         for stmt, block in path(symbol, anchor.start)
-        if isinstance(stmt, (ast.If, ast.Match))
+        if isinstance(stmt, CHOICE)
     )
 
 

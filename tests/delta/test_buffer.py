@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afd_patchkit.delta.buffer import Buffer, Run, indent_code, upstream_line
+from afd_patchkit.delta.buffer import Buffer, Run, upstream_line
+from afd_patchkit.source.rows import indent_code
 from afd_patchkit.source.text import Span, load_source
 
 FILE = load_source("a = 1\n    b = 'é'  # ö\n\tc\n".encode(), pin="acme", path="m.py")

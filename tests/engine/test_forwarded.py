@@ -30,6 +30,17 @@ class K:
 def plain(a, b=2):
     out = a + b
     return out
+
+
+def chosen(a, b=2):
+    match a:
+        case 1:
+            out = b
+        case _:
+            out = 0
+    if a > 5:
+        out = 5
+    return out
 '''
 
 MANIFEST = """
@@ -92,6 +103,48 @@ def test_in_an_expression(sample: Sample) -> None:
 """
     assert made(sample, "plain", deltas) == []
     assert sample.load("out").plain(1) == 3 + len(str({"a": 1, "b": 2}))
+
+
+CLAUSES = '''\
+      - name: cases
+        clause:
+          of: |
+            match a: ...
+          first: |
+            case 2:
+                out = """two
+              rows""", dict(__parameters__)
+            case 3:
+                out = dict(__parameters__)
+      - name: others
+        clause:
+          of: |
+            if a > 5: ...
+          add: |
+            elif a > 4:
+                out = {code}
+'''
+
+
+def test_in_clauses(sample: Sample) -> None:
+    assert made(sample, "chosen", CLAUSES.format(code="[dict(__parameters__)]")) == []
+    chosen = sample.load("out").chosen
+    assert chosen(2) == ("two\n  rows", {"a": 2, "b": 2})
+    assert chosen(3, 4) == {"a": 3, "b": 4}
+    assert chosen(5) == [{"a": 5, "b": 2}]
+    assert chosen(1) == 2
+
+
+def test_where_it_cannot_be_written_out_in_a_clause(sample: Sample) -> None:
+    (sample.root / "manifests/acme_set/runner.yaml").unlink(missing_ok=True)
+    sample.upstream("ops", OPS)
+    text = MANIFEST.format(symbol="chosen", deltas=CLAUSES.format(code="__parameters__"), more="")
+    sample.manifest(text, "out")
+    (found,) = sample.regen().findings
+    assert found.code == "PK227"
+    assert found.manifest is not None
+    row = text.lstrip("\n").split("\n")[found.manifest.line - 1]
+    assert row[found.manifest.column - 1 :] == "__parameters__"
 
 
 @pytest.mark.parametrize("code", ["x = __parameters__", "f(__parameters__, __parameters__)", "f(*__parameters__)"])
