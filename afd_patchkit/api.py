@@ -129,15 +129,22 @@ def _run(project: Project, options: RunOptions, *, check: bool) -> Report:
         if isinstance(error, ManifestError):  # a broken manifest must not hide hand edits of other modules
             report = Report(findings=(*error.findings, *_hand_edits(project)))
     else:
-        if check and not options.modules:
-            report = replace(report, findings=(*report.findings, *_stale_inventory(project)))
+        if not options.modules:
+            report = replace(report, findings=(*report.findings, *_inventory(project, report, check=check)))
     return replace(report, seconds=time.monotonic() - started)
 
 
-def _stale_inventory(project: Project) -> list[Finding]:
+def _inventory(project: Project, report: Report, *, check: bool) -> list[Finding]:
+    """Whether the inventory is what the manifests say; `regen` renews its seal where it is."""
     from afd_patchkit.queries import inventory
 
-    return inventory.stale(project, locks.current_inputs(project)) if inventory.path_of(project).exists() else []
+    if not inventory.path_of(project).exists():
+        return []
+    if check:
+        return inventory.stale(project, locks.current_inputs(project))
+    if not report.exit_code:
+        inventory.renew(project, locks.current_inputs(project))
+    return []
 
 
 def _hand_edits(project: Project) -> list[Finding]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from afd_patchkit.names.bindings import module_bindings
-from afd_patchkit.names.meaning import is_hidden, module_alias
 from afd_patchkit.names.model import ImportNeed
+from afd_patchkit.names.ways import is_hidden, module_alias
 from afd_patchkit.runtime.loaded import CAPTURE
 from afd_patchkit.source.forward import mangled, receiver
 from afd_patchkit.source.locate import ACCESSORS, FunctionNode, Symbol, dotted

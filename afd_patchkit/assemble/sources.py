@@ -11,13 +11,10 @@ from pathlib import Path
 
 import afd_patchkit
 
-ABOVE = frozenset({"cli", "queries", "reports", "upgrade", "run"})
-"""Rooms of the floors above, which no entry is made by."""
-
 
 @cache
 def engine_digest() -> str | None:
-    """Digest of the code that makes entries; None where it cannot be read. It takes some milliseconds, once."""
+    """Digest of all of its code; None where it cannot be read. It takes some milliseconds, once."""
     return digest_of(afd_patchkit)
 
 
@@ -47,7 +44,7 @@ def _code(root: str, below: str) -> Iterator[str]:
     with os.scandir(f"{root}/{below}") as entries:
         for entry in sorted(entries, key=lambda e: e.name):
             if entry.is_dir():
-                if entry.name != "__pycache__" and (below or entry.name not in ABOVE):
+                if entry.name != "__pycache__":
                     yield from _code(root, f"{below}{entry.name}/")
             elif entry.name.endswith((".py", ".pyc")):
                 yield f"{below}{entry.name}"

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from afd_patchkit.fence import bounds_lines
 from afd_patchkit.patterns.search import start_of
 from afd_patchkit.source.syntax import blocks, line_of
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import significant, tokens, tokens_in
 
 INDENT = "    "
-
-_BOUNDARY = re.compile(
-    r"#\W*(?:\S+ )?(?:START|BEGIN|END)\b|#\s*#?(?:end)?region\b|#\s*(?:fmt|isort):\s*(?:on|off)\b"
-    r"|#\s*(?:yapf|pylint|ruff)\b.*\b(?:en|dis)able\b|#.*\[(?:start|end)\b"
-)
-"""A comment that opens or closes a stretch of lines, such as another tool's fence: it belongs to no statement."""
 
 
 def indent_of(line: str) -> str:
@@ -110,7 +104,7 @@ class Place:
         for line in range(self.file.line_of(point) - 1, floor, -1):
             text = self.file.lines(line, line)[0]
             comment = text.lstrip(" \t\f")
-            if not comment.startswith("#") or indent_of(text) != indent or _BOUNDARY.match(comment):
+            if not comment.startswith("#") or indent_of(text) != indent or bounds_lines(comment):
                 break
             point = self.file.offset(line, len(text.encode()) - len(text.lstrip(" \t\f").encode()))
         return point

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from afd_patchkit.findings.finding import Finding, finding
@@ -49,6 +49,24 @@ class Donor:
         self.context = context
         self.source, self.target = context.source, context.target
         self.position = context.symbol.position
+
+    def findings(
+        self, nodes: Sequence[ast.stmt], meant: Mapping[str, Dependency | None], roots: Collection[int]
+    ) -> Iterator[Finding]:
+        """Everything that the target has otherwise than the donor, of what a backport uses.
+
+        Args:
+            nodes: its statements.
+            meant: what to compare for each of its free names.
+            roots: ids of the nodes that are its free names.
+        """
+        chains = _chains(nodes, roots)
+        for name, dependency in meant.items():
+            if dependency is not None:
+                yield from self.compared(dependency)
+                yield from self.module_attributes(dependency, chains.get(name, ()))
+        yield from self.import_findings(nodes)
+        yield from self.attribute_findings(nodes, {*self.context.provided, *self.context.rebind})
 
     # ---- imports ----------------------------------------------------------------------------------------------
 
@@ -346,3 +364,18 @@ def _annotation_names(node: ast.expr | None) -> list[str]:
     else:
         found = [name] if (name := dotted(node)) else []
     return found if len(found) == 1 else []
+
+
+def _chains(nodes: Iterable[ast.stmt], roots: Collection[int]) -> dict[str, set[tuple[str, ...]]]:
+    """Attribute chains on free names: `a.b.c` gives `(b, c)` for `a`."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for statement in nodes:
+        for node in ast.walk(statement):
+            parts: list[str] = []
+            inner: ast.AST = node
+            while isinstance(inner, ast.Attribute):
+                parts.append(inner.attr)
+                inner = inner.value
+            if parts and isinstance(inner, ast.Name) and id(inner) in roots:
+                found.setdefault(inner.id, set()).add(tuple(reversed(parts)))
+    return found

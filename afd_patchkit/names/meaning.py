@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
-from weakref import WeakKeyDictionary
 
-from afd_patchkit.digests import short
-from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.names.analysis import Analysis, mangle
 from afd_patchkit.names.backport import Dependency, Donor
-from afd_patchkit.names.bindings import Binding, Site, module_bindings
+from afd_patchkit.names.bindings import Binding, module_bindings
 from afd_patchkit.names.elsewhere import set_elsewhere
-from afd_patchkit.names.follow import find_definition
 from afd_patchkit.names.model import ImportNeed, NameContext, Reason
+from afd_patchkit.names.provided import same_import, same_object
 from afd_patchkit.names.stars import lookup
+from afd_patchkit.names.ways import by_value, is_hidden, module_alias
 from afd_patchkit.source.stdlib import BUILTINS
 from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
@@ -170,34 +167,14 @@ class Meanings:
             return Meaning("provided")
         binding = lookup(self.context.symbol.file, name, self.context.source).binding
         if self.context.kind == "backport":
-            if binding is not None and self._same_import(name, described, binding):
+            if binding is not None and same_import(name, described, binding):
                 return self._backport(name, attribute=False, late=False) or Meaning("provided")
             return Meaning("provided", rebinding=described)
         if binding is None and name not in BUILTINS:
             return Meaning("provided")
-        if binding is not None and self._same_object(name, described, binding):
+        if binding is not None and same_object(self.context, name, described, binding):
             return Meaning("provided")
         return self._shadowed(name, described)
-
-    def _same_import(self, name: str, described: str, binding: Binding) -> bool:
-        """Whether a manifest import is the one by which upstream's module gets `name`."""
-        need = _imported(name, described)
-        if need is None or binding.mutable or binding.kind not in {"import", "from"}:
-            return False
-        return need.meaning in {own.meaning for own in by_value(binding, "")}
-
-    def _same_object(self, name: str, described: str, binding: Binding) -> bool:
-        """Whether a manifest import gives what upstream's module has under `name`: by the same import, or from where it leads."""
-        need = _imported(name, described)
-        if need is None or binding.mutable:
-            return False
-        if self._same_import(name, described, binding):
-            return True
-        source, home = self.context.source, self.context.symbol.file.module
-        upstreams = find_definition(source, home, name)
-        whole = need.attribute or need.alias
-        manifests = find_definition(source, need.module if whole else name, need.attribute)
-        return upstreams is not None and manifests is not None and upstreams.reference == manifests.reference
 
     def _shadowed(self, name: str, described: str) -> Meaning:
         symbol = self.context.symbol
@@ -422,90 +399,3 @@ class Meanings:
         if meaning is None:
             meaning = self.attribute(base)
         return Meaning("upstream", ".".join([meaning.text or base, *path[1:]]), "super", meaning.imports)
-
-
-def by_value(binding: Binding, home: str) -> tuple[ImportNeed, ...]:
-    """The imports that give a name the object that the module `home` has under it."""
-    name = binding.name
-    guard: Literal["none", "type_checking"] = "type_checking" if binding.guard == "type_checking" else "none"
-    if binding.kind == "star" and binding.module is not None and binding.guard == "none":
-        return (ImportNeed(binding.module, name),)
-    plain = [site for site in binding.sites if site.guard == binding.guard]
-    usable = binding.guard in {"none", "type_checking"} and all(
-        site.kind in {"import", "from"} and site.module not in {None, "__future__"} for site in binding.sites
-    )
-    # a submodule that is imported under a condition is there only after the module itself has run
-    if usable and len(plain) < len(binding.sites) and plain[-1].kind == "import":
-        usable = all(site.guard in {"none", "type_checking"} for site in binding.sites)
-    if not usable:
-        return (ImportNeed(home, name, guard=guard),)
-    last = plain[-1]
-    if last.kind == "import" and last.asname is None:
-        needs = {_need(site, guard) for site in plain if site.kind == "import"}
-        return tuple(sorted(needs))
-    return (_need(last, guard),)
-
-
-def _need(site: Site, guard: Literal["none", "type_checking"]) -> ImportNeed:
-    assert site.module is not None
-    if site.kind == "import":
-        return ImportNeed(site.module, alias=site.asname, guard=guard)
-    return ImportNeed(site.module, site.attribute, site.asname if site.asname != site.attribute else None, guard)
-
-
-def _imported(name: str, described: str) -> ImportNeed | None:
-    """What a manifest import, described by its statement, binds to `name`."""
-    if not described.startswith(("import ", "from ")):
-        return None
-    try:
-        statement = ast.parse(described).body[0]
-    except (SyntaxError, IndexError):
-        return None
-    if isinstance(statement, ast.Import):
-        needs = [ImportNeed(a.name, alias=a.asname) for a in statement.names]
-    elif isinstance(statement, ast.ImportFrom) and not statement.level:
-        needs = [ImportNeed(statement.module or "", a.name, a.asname) for a in statement.names]
-    else:
-        return None
-    return next((need for need in needs if need.bound == name), None)
-
-
-def is_hidden(module: str, upstream: Upstream) -> bool:
-    """Whether a package on the way to a module has something else under the name of what it holds.
-
-    `import a.b.c as m` reads the attributes `b` and `c`: where `a/b/__init__.py` says `from .c import c`, it binds that.
-    """
-    parts = module.split(".")
-    for count in range(1, len(parts)):
-        package, name = ".".join(parts[:count]), parts[count]
-        if package not in upstream.modules():
-            continue
-        try:
-            binding = lookup(upstream.read(package), name, upstream).binding
-        except PatchkitError:
-            continue  # nothing imports it then
-        if binding is None or binding.guard == "type_checking":
-            continue
-        if (
-            not all(s.kind == "from" and s.module == package and s.attribute == name for s in binding.sites)
-            or not binding.sites
-        ):
-            return True
-    return False
-
-
-_COLLISIONS: WeakKeyDictionary[Upstream, frozenset[str]] = WeakKeyDictionary()
-
-
-def module_alias(module: str, upstream: Upstream) -> str:
-    """A name for an upstream module that follows from its dotted name and is unique in the upstream."""
-    collisions = _COLLISIONS.get(upstream)
-    if collisions is None:
-        counted = Counter(_plain_alias(name) for name in upstream.modules())
-        collisions = _COLLISIONS[upstream] = frozenset(alias for alias, count in counted.items() if count > 1)
-    alias = _plain_alias(module)
-    return f"{alias}_{short(module, 6)}" if alias in collisions else alias
-
-
-def _plain_alias(module: str) -> str:
-    return "_" + module.replace(".", "_").strip("_")

@@ -1,31 +1,19 @@
-"""What a method takes from its class without saying so: `super()`, `__class__`, private names, class-scope names."""
+"""What a method takes from its class without saying so: `super()`, `__class__`, class-scope names."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from afd_patchkit.findings.finding import Finding, finding
-from afd_patchkit.names.analysis import Analysis, is_private, mangle
+from afd_patchkit.names.analysis import Analysis, mangle
 from afd_patchkit.names.bindings import Site, class_sites
 from afd_patchkit.names.follow import class_members, find_class
 from afd_patchkit.names.model import NameContext
 from afd_patchkit.names.scope import Scope, Use
-from afd_patchkit.names.spans import correct, ident_span, listed_spans
+from afd_patchkit.names.spans import correct
 from afd_patchkit.source.locate import dotted, first_line
-from afd_patchkit.source.syntax import binding
 from afd_patchkit.source.text import Span, Text
-
-
-@dataclass(frozen=True, slots=True)
-class Identifier:
-    """A private identifier and the place where it stands."""
-
-    name: str
-    span: Span | None
-    node: ast.AST
-
 
 # ---- super() ----------------------------------------------------------------------------------------------------
 
@@ -70,51 +58,6 @@ def call_span(call: ast.Call, use: Use, text: Text) -> Span:
     """The bytes of a call (right inside f-strings too)."""
     correct(text, use.fstring)
     return text.node_span(call)
-
-
-# ---- private names ----------------------------------------------------------------------------------------------
-
-
-def mangled_differently(context: NameContext) -> bool:
-    """Whether private identifiers of the upstream text would mean something else where it is placed."""
-    classes = context.symbol.classes
-    before = mangle("__x", classes[-1].name if classes else None)
-    after = mangle("__x", context.generated_class if context.placement == "class" else None)
-    return before != after
-
-
-def private_identifiers(nodes: Iterable[ast.stmt], text: Text) -> Iterator[Identifier]:
-    """Private identifiers that the class around the statements mangles (those in nested classes keep their own)."""
-    for node in nodes:
-        yield from _private(node, text, None)
-
-
-def _private(node: ast.AST, text: Text, fstring: ast.AST | None) -> Iterator[Identifier]:
-    if isinstance(node, ast.JoinedStr) and fstring is None:
-        fstring = node
-    for name, carrier, kind in _identifiers(node):
-        if is_private(name):
-            yield Identifier(name, ident_span(text, carrier, kind, name, fstring), carrier)
-    if isinstance(node, (ast.Global, ast.Nonlocal)):
-        for name, span in zip(node.names, listed_spans(text, node), strict=True):
-            if is_private(name):
-                yield Identifier(name, span, node)
-    if isinstance(node, ast.ClassDef):
-        for child in (*node.decorator_list, *node.bases, *node.keywords):
-            yield from _private(child, text, fstring)
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _private(child, text, fstring)
-
-
-def _identifiers(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
-    """What Python mangles; keywords of calls and attributes in class patterns it does not."""
-    if isinstance(node, ast.Name):
-        yield node.id, node, "name"
-    elif isinstance(node, ast.Attribute):
-        yield node.attr, node, "attribute"
-    elif found := binding(node):
-        yield found[0], node, found[1]
 
 
 # ---- names of the class scope -----------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
-from collections.abc import Sequence
 
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.names.analysis import Analysis, mangle
@@ -14,17 +12,16 @@ from afd_patchkit.names.members import (
     call_span,
     class_scope,
     first_argument,
-    mangled_differently,
-    private_identifiers,
     super_calls,
 )
 from afd_patchkit.names.model import ImportNeed, NameContext, NameEdit, NamePlan, Reason, apply_edits
 from afd_patchkit.names.notes import entry_notes, rewritten_note
+from afd_patchkit.names.private import inside_functions, mangled, mangled_differently
 from afd_patchkit.names.relative import absolute_edits, relative_imports
 from afd_patchkit.names.scope import Use
 from afd_patchkit.names.scopes import use_span
-from afd_patchkit.source.stdlib import BUILTINS
-from afd_patchkit.source.text import SourceFile, Span, Text
+from afd_patchkit.names.verify import problems
+from afd_patchkit.source.text import SourceFile, Span, Text, parse_quietly
 
 __all__ = [
     "ImportNeed",
@@ -48,7 +45,7 @@ def resolve_names(rendered: Text, context: NameContext) -> NamePlan:
         Edits, imports and findings; a plan with an error among its findings (`refused`) must not be used.
     """
     try:
-        nodes = _parse(rendered.text)
+        nodes = parse_quietly(rendered.text).body
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 0) or 0
         report = finding(
@@ -69,12 +66,6 @@ def has_future_annotations(file: SourceFile) -> bool:
             for node in file.tree.body
         )
     return known
-
-
-def _parse(text: str) -> list[ast.stmt]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(text).body
 
 
 class _Resolution:
@@ -357,39 +348,12 @@ class _Resolution:
     def _private_names(self) -> None:
         if b"__" not in self.text.data or not mangled_differently(self.context):
             return
-        symbol = self.context.symbol
-        private = symbol.classes[-1].name if symbol.classes else None
-        top = {id(node) for node in self.nodes}
-        ours = set() if self.copied else _bodies(self.nodes)
-        for item in private_identifiers(self.nodes, self.text):
-            if id(item.node) in self.edited | ours:
-                continue
-            if id(item.node) in top and (
-                self.context.placement == "module" or self.context.generated_name != symbol.name
-            ):
-                continue
-            name = mangle(item.name, private)
-            if name == item.name:
-                self._report(
-                    "PK307",
-                    f"`{item.name}` is not mangled upstream, but would be in class {self.context.generated_class}",
-                    help="Put the entry at module level, or change the name by a delta.",
-                )
-                return
-            if isinstance(item.node, ast.alias):
-                if item.node.asname is None and (item.span is None or "." in item.node.name):
-                    self._report("PK307", f"`{item.node.name}` is imported under a private name")
-                    continue
-                name = name if item.node.asname else self._private_import(item.node, name)
-            self._edit(item.span, name, item.name, "mangled")
-
-    def _private_import(self, node: ast.alias, name: str) -> str:
-        """`from m import __x` binds the mangled name; `import __x` even looks for a module of the mangled name."""
-        for statement in self.nodes:
-            for inner in ast.walk(statement):
-                if isinstance(inner, ast.Import) and node in inner.names:
-                    return name
-        return f"{node.name} as {name}"
+        ours = set() if self.copied else inside_functions(self.nodes)
+        changes, refused = mangled(self.nodes, self.text, self.context, self.edited | ours)
+        for span, new, name in changes:
+            self._edit(span, new, name, "mangled")
+        if refused is not None:
+            self._report("PK307", refused[0], help=refused[1])
 
     # ---- checks -------------------------------------------------------------------------------------------
 
@@ -397,17 +361,9 @@ class _Resolution:
         donor = self.meanings.donor
         if donor is None:
             return
-        context = self.context
-        chains = _chains(self.nodes, {id(use.node) for use in self.free})
-        for name in sorted({use.name for use in self.free if use.where != "annotation" and use.kind != "global"}):
-            dependency = self.meanings.of(name, attribute=name in self.written).dependency
-            if dependency is None:
-                continue
-            for report in (*donor.compared(dependency), *donor.module_attributes(dependency, chains.get(name, ()))):
-                self.findings[report] = None
-        for report in donor.import_findings(self.nodes):
-            self.findings[report] = None
-        for report in donor.attribute_findings(self.nodes, {*context.provided, *context.rebind}):
+        names = {use.name for use in self.free if use.where != "annotation" and use.kind != "global"}
+        meant = {name: self.meanings.of(name, attribute=name in self.written).dependency for name in sorted(names)}
+        for report in donor.findings(self.nodes, meant, {id(use.node) for use in self.free}):
             self.findings[report] = None
 
     def _unused_declarations(self) -> None:
@@ -437,34 +393,12 @@ class _Resolution:
         """The changed text still parses, its strings are the same, and every name in it is accounted for."""
         if not self.edits:
             return
-        plan = self._plan()
-        try:
-            nodes = _parse(apply_edits(self.text, plan.edits).text)
-        except (SyntaxError, ValueError):
-            self._report("PK316", f"a changed name does not fit where it stands ({_listed(plan.edits)})")
-            return
-        if self.fstring_edited and _fstring_texts(nodes) != _fstring_texts(self.nodes):
-            self._report("PK316", "a changed name stands in an f-string that prints its own source (`{name=}`)")
-        known = {need.bound for need in plan.imports} | set(self.context.provided) | self.meanings.own
-        for statement in plan.statements:
-            known |= Analysis(_parse(statement)).outer.bound
-        unknown = {name for name, origin in self.origins.items() if origin in {"builtin", "own", "unknown"}}
+        accounted = {*self.context.provided, *self.meanings.own}
+        accounted |= {name for name, origin in self.origins.items() if origin in {"builtin", "own", "unknown"}}
         private = self.context.generated_class if self.context.placement == "class" else None
-        analysis = Analysis(nodes, private)
-        for use in analysis.free():
-            if use.evaluated and use.kind != "global" and use.name not in known | unknown and not _is_known(use.name):
-                self._report("PK316", f"after the changes nothing binds `{use.name}`", use)
-
-
-def _bodies(nodes: Sequence[ast.stmt]) -> set[int]:
-    """The nodes in the bodies of functions, those aside that name a parameter."""
-    found: set[int] = set()
-    for function in nodes:
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            names = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
-            inner = [n for statement in function.body for n in ast.walk(statement)]
-            found |= {id(n) for n in inner if not (isinstance(n, ast.Name) and n.id in names)}
-    return found
+        strings = self.nodes if self.fstring_edited else ()
+        for message, use in problems(self.text, self._plan(), accounted, private, strings):
+            self._report("PK316", message, use)
 
 
 _HOW = {
@@ -477,10 +411,6 @@ _HOW = {
 }
 
 
-def _is_known(name: str) -> bool:
-    return name in BUILTINS or name in MODULE_ATTRIBUTES or name in {"__module__", "__qualname__"}
-
-
 def _dedented(data: bytes, indent: str) -> bytes:
     if not indent:
         return data
@@ -490,36 +420,6 @@ def _dedented(data: bytes, indent: str) -> bytes:
 
 def _quotable(text: str) -> bool:
     return not any(c in text for c in "'\"\\\n")
-
-
-def _listed(edits: Sequence[NameEdit]) -> str:
-    return ", ".join(sorted({f"{edit.name} -> {edit.text}" for edit in edits}))
-
-
-def _fstring_texts(nodes: list[ast.stmt]) -> list[object]:
-    return [
-        piece.value
-        for node in nodes
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.JoinedStr)
-        for piece in inner.values
-        if isinstance(piece, ast.Constant)
-    ]
-
-
-def _chains(nodes: list[ast.stmt], roots: set[int]) -> dict[str, set[tuple[str, ...]]]:
-    """Attribute chains on free names: `a.b.c` gives `(b, c)` for `a`."""
-    found: dict[str, set[tuple[str, ...]]] = {}
-    for statement in nodes:
-        for node in ast.walk(statement):
-            parts: list[str] = []
-            inner: ast.AST = node
-            while isinstance(inner, ast.Attribute):
-                parts.append(inner.attr)
-                inner = inner.value
-            if parts and isinstance(inner, ast.Name) and id(inner) in roots:
-                found.setdefault(inner.id, set()).add(tuple(reversed(parts)))
-    return found
 
 
 def _import_order(need: ImportNeed) -> tuple[str, str, str, str]:

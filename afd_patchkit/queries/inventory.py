@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afd_patchkit.digests import short
-from afd_patchkit.files import read_regular
+from afd_patchkit.files import read_regular, replace_file
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.project import Project
@@ -61,27 +62,51 @@ def stale(project: Project, inputs: Mapping[str, str]) -> list[Finding]:
         project: the project.
         inputs: digests of the input files, as `current_inputs` gives them.
     """
-    path = path_of(project)
     try:
-        text = read_regular(path).decode("utf-8", "replace").replace("\r\n", "\n")
+        body, proven = _read(project, inputs)
     except FileNotFoundError:
         return []
     except OSError as error:
         return [_finding(project, f"the inventory cannot be read: {error.strerror}", 0)]
-    body, seal = _parted(text)
-    if seal == (_digest(inputs), _sha(body)):
-        return []
-    from afd_patchkit.manifest.load import load_manifests
-
-    try:
-        wanted = render(project, load_manifests(project))
-    except PatchkitError:
-        return []  # the manifests are broken: that is told already
-    if body == wanted:
+    wanted = body if proven else _rendered(project)
+    if wanted is None or body == wanted:
         return []
     pairs = zip(body.split("\n"), wanted.split("\n"), strict=False)
     line = next((n for n, (found, expected) in enumerate(pairs, 1) if found != expected), 0)
     return [_finding(project, "the inventory is not what the manifests say", line)]
+
+
+def renew(project: Project, inputs: Mapping[str, str]) -> None:
+    """Seal the inventory for manifests that have changed in what it does not show, so that `check` stays cheap.
+
+    Another page is left as it is, for `check` to tell; so is one that cannot be read or written.
+
+    Args:
+        project: the project.
+        inputs: digests of the input files, as `current_inputs` gives them.
+    """
+    path = path_of(project)
+    with contextlib.suppress(OSError):
+        body, proven = _read(project, inputs)
+        if not proven and project.linked(path) is None and body == _rendered(project):
+            replace_file(path, sealed(body, inputs).encode("utf-8", "backslashreplace"))
+
+
+def _read(project: Project, inputs: Mapping[str, str]) -> tuple[str, bool]:
+    """The inventory that is there, and whether its seal proves it."""
+    text = read_regular(path_of(project)).decode("utf-8", "replace").replace("\r\n", "\n")
+    body, seal = _parted(text)
+    return body, seal == (_digest(inputs), _sha(body))
+
+
+def _rendered(project: Project) -> str | None:
+    """What the inventory should be; None where the manifests are broken, which is told already."""
+    from afd_patchkit.manifest.load import load_manifests
+
+    try:
+        return render(project, load_manifests(project))
+    except PatchkitError:
+        return None
 
 
 def sealed(body: str, inputs: Mapping[str, str]) -> str:

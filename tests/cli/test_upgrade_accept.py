@@ -310,9 +310,32 @@ def test_an_edit_by_hand_is_stale_too(sample, run):
 
 def test_a_change_that_the_inventory_does_not_show_leaves_it_valid(sample, run):
     run("inventory")
+    path = sample.root / "docs/inventory.md"
+    body, seal = path.read_text(encoding="utf-8").rsplit("<!-- ", 1)
     sample.edit("manifests/acme_set/runner.yaml", "len(batch) < 4", "len(batch) < 5")
+    assert [f.code for f in sample.check().findings if f.code == "PK113"] == []
+    assert path.read_text(encoding="utf-8") == f"{body}<!-- {seal}"
     assert sample.regen().exit_code == 0
     assert sample.check().findings == ()
+    again, renewed = path.read_text(encoding="utf-8").rsplit("<!-- ", 1)
+    assert again == body
+    assert renewed != seal
+    run("inventory")
+    assert path.read_text(encoding="utf-8") == f"{body}<!-- {renewed}"
+
+
+@pytest.mark.parametrize("spoilt", ["manifests", "page"])
+def test_a_seal_is_renewed_only_where_all_is_well(sample, run, spoilt):
+    run("inventory")
+    path = sample.root / "docs/inventory.md"
+    if spoilt == "page":
+        sample.edit("docs/inventory.md", "2 entries with 3 deltas", "3 entries with 3 deltas")
+    before = path.read_bytes()
+    sample.edit(
+        "manifests/acme_set/runner.yaml", "len(batch) < 4", "len(batch) <" if spoilt == "manifests" else "1 < 2"
+    )
+    assert bool(sample.regen().exit_code) == (spoilt == "manifests")
+    assert path.read_bytes() == before
 
 
 def test_without_an_inventory_nothing_is_checked(sample, run):

@@ -8,8 +8,8 @@ import pytest
 
 from afd_patchkit.names.bindings import module_bindings
 from afd_patchkit.names.imports import render_imports
-from afd_patchkit.names.meaning import by_value
 from afd_patchkit.names.stars import lookup, star_exports
+from afd_patchkit.names.ways import by_value
 from afd_patchkit.upstream.base import MemoryUpstream
 
 
