@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from afd_patchkit.queries.aliases import aliases
     from afd_patchkit.queries.changes import diff
     from afd_patchkit.queries.entries import entry_facts
+    from afd_patchkit.queries.installs import install_plan
     from afd_patchkit.queries.pins import newer_releases, pin_facts, pins_needs, releases_of
     from afd_patchkit.queries.show import show
     from afd_patchkit.run.generate import Generated
@@ -57,6 +58,7 @@ __all__ = [
     "check",
     "diff",
     "entry_facts",
+    "install_plan",
     "load_project",
     "newer_releases",
     "pin_facts",
@@ -76,6 +78,7 @@ _HOMES = {
     "aliases": "queries.aliases",
     "diff": "queries.changes",
     "entry_facts": "queries.entries",
+    "install_plan": "queries.installs",
     "newer_releases": "queries.pins",
     "pin_facts": "queries.pins",
     "pins_needs": "queries.pins",

@@ -25,6 +25,7 @@ COMMANDS = {
     "show": "show",
     "share": "share",
     "aliases": "aliases",
+    "install": "install",
     "inventory": "inventory",
     "pins": "pins",
     "cache": "cache",

@@ -17,7 +17,7 @@ from afd_patchkit.project import Project
 
 if TYPE_CHECKING:
     from afd_patchkit.manifest.load import Loaded
-    from afd_patchkit.model import ClassGroup, Delta, Entry, Manifest, Pin, Pins
+    from afd_patchkit.model import ClassGroup, Delta, Entry, Install, Manifest, Pin, Pins
 
 FILE = "docs/inventory.md"
 _MARK = "<!-- Written by `afd-patchkit inventory` from the manifests; do not edit. -->"
@@ -187,6 +187,26 @@ def _module(project: Project, manifest: Manifest, pins: Pins, folder: Path) -> I
     for entry, group in manifest.all_entries():
         yield ""
         yield from _entry(project, manifest, entry, group, pins)
+    if manifest.installs:
+        yield ""
+        yield "### What it replaces where it is installed"
+        yield ""
+        for install in manifest.installs:
+            yield f"- {_replaced(project, manifest, install)}"
+
+
+def _replaced(project: Project, manifest: Manifest, install: Install) -> str:
+    """One install in words; which names upstream gives the object, the lock has."""
+    from afd_patchkit.reports.markdown import code
+
+    symbol = install.symbol.text.strip()
+    name = install.with_ or next(iter(manifest.standing_for(symbol)), "?")
+    text = f"{code(symbol)} by {code(f'{_dotted(project, manifest)}:{name}')}, {install.mode}"
+    if isinstance(install.aliases, tuple):
+        text += f"; also in {', '.join(map(code, install.aliases)) or 'no other module'}"
+    elif install.mode != "subclass":
+        text += "; with all other names of it" if install.aliases else ""
+    return text + (f"; not in {', '.join(map(code, install.native))}" if install.native else "")
 
 
 def _entry(project: Project, manifest: Manifest, entry: Entry, group: ClassGroup | None, pins: Pins) -> Iterator[str]:
@@ -237,10 +257,14 @@ def _count(deltas: Sequence[Delta]) -> int:
 
 def _installed(project: Project, manifest: Manifest, entry: Entry, group: ClassGroup | None) -> str:
     """`package.module:Qual.name` of what is generated."""
-    module = manifest.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     name = entry.generated_name
     inner = f"{group.name}.{name}" if group and name else name or (group.name if group else "")
-    return f"{project.package}.{module}" + (f":{inner}" if inner else "")
+    return _dotted(project, manifest) + (f":{inner}" if inner else "")
+
+
+def _dotted(project: Project, manifest: Manifest) -> str:
+    module = manifest.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return f"{project.package}.{module}"
 
 
 def _identity(pin: Pin) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
+from afd_patchkit.cli import main
 from afd_patchkit.header import INIT
 from tests.engine.sample import Sample
 from tests.invented import read_tree, write_tree
@@ -303,3 +306,57 @@ def test_a_class_for_the_whole_process_is_a_note(project):
     report = project.regen()
     assert [f.code for f in report.findings] == ["PK665"]
     assert wrong(report) == []
+
+
+def told(project, *arguments):
+    return CliRunner().invoke(main, ["install", *arguments, "--project", str(project.root)])
+
+
+def test_the_plan_is_printed_without_upstream(project, monkeypatch):
+    assert told(project, "--explain").exit_code == 1
+    change(
+        project,
+        "  - symbol: acme.core:run\n  - symbol: acme.core:Engine.boot\n",
+        "  - symbol: acme.core:run\n  - symbol: acme.core:Engine.boot\n    mode: subclass\n",
+    )
+    assert wrong(project.regen()) == []
+    shutil.rmtree(project.source)
+    shutil.rmtree(project.root / "generated/generated_acme")
+    result = told(project, "--explain")
+    assert result.exit_code == 0, result.output
+    digest = json.loads(project.lock.read_text())["modules"]["acme_set/core.py"]["installs"][0]["parts"][0][1]
+    assert (
+        f"""acme.core:run
+  by        generated_acme.acme_set.core:run
+  mode      process
+  only if   acme==1.0
+  and if    acme.core:run has the source {digest[:16]}
+  also      acme.front:run
+  also      whatever else in loaded modules and classes is this very object
+
+acme.core:Engine.boot
+  by        generated_acme.acme_set.core:boot
+  mode      subclass
+"""
+        in result.output
+    )
+    assert result.output.endswith("4 targets, 5 names of upstream's bound\n")
+    data = json.loads(told(project, "--explain", "--format", "json").output)
+    assert data["format"] == "afd-patchkit/install/1"
+    assert [item["symbol"] for item in data["installs"]] == [
+        "acme.core:run", "acme.core:Engine.boot", "acme.core:Engine._Engine__hidden", "acme.core:session",
+    ]  # fmt: skip
+    assert data["installs"][3]["bound"] == ["acme.front:opened"]
+    change(project, "    mode: subclass\n", "")
+    assert "core.yaml changed" in told(project, "--explain").output
+    assert told(project).exit_code == 2
+    assert "generated_acme.install()" in told(project).output
+
+
+def test_the_inventory_says_what_is_bound(project):
+    change(project, "    mode: scope", "    mode: scope\n    aliases: [acme.front]")
+    result = CliRunner().invoke(main, ["inventory", "-o", "-", "--project", str(project.root)])
+    assert "- `acme.core:run` by `generated_acme.acme_set.core:run`, process" in result.output
+    assert (
+        "- `acme.core:session` by `generated_acme.acme_set.core:session`, scope; also in `acme.front`" in result.output
+    )
