@@ -25,6 +25,7 @@ from afd_patchkit.source.deep import deep
 from afd_patchkit.version import ENGINE, __version__
 
 if TYPE_CHECKING:
+    from afd_patchkit.copies.audit import AuditOptions, audit
     from afd_patchkit.queries.aliases import aliases
     from afd_patchkit.queries.changes import diff
     from afd_patchkit.queries.entries import entry_facts
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from afd_patchkit.upstream.options import SourceOptions
 
 __all__ = [
+    "AuditOptions",
     "Finding",
     "ManifestError",
     "ModuleReport",
@@ -55,6 +57,7 @@ __all__ = [
     "__version__",
     "accept",
     "aliases",
+    "audit",
     "check",
     "diff",
     "entry_facts",
@@ -73,9 +76,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AuditOptions": "copies.audit",
     "SourceOptions": "upstream.options",
     "accept": "upgrade.accepting",
     "aliases": "queries.aliases",
+    "audit": "copies.audit",
     "diff": "queries.changes",
     "entry_facts": "queries.entries",
     "install_plan": "queries.installs",

@@ -17,7 +17,7 @@ FLOORS = (
     ("api",),
     ("queries",),
     ("reports.upgrade",),
-    ("reports",),
+    ("reports", "copies"),
     ("upgrade",),
     ("run",),
     ("assemble",),

@@ -12,11 +12,13 @@ import click
 from afd_patchkit.cli.complete import complete_modules, complete_pins
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import Session, store
+from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.upstream.settings import LONGEST_TIMEOUT
 
 if TYPE_CHECKING:
     from afd_patchkit.cli.progress import Bars
     from afd_patchkit.findings.report import Report
+    from afd_patchkit.model import Pin
     from afd_patchkit.upstream.options import SourceOptions
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -173,6 +175,32 @@ def upstreams(
         progress=bars.downloads if bars else None,
         waits=bars,
     )
+
+
+def given_pins(session: Session, pins: Sequence[tuple[str, str]], sources: Mapping[str, Path]) -> dict[str, Pin]:
+    """The upstreams of a command that needs no project: as given, else the target pins of the project around.
+
+    Args:
+        session: the command line that is running.
+        pins: distribution and version of each that was given.
+        sources: paths that were given; one without a pin is its own.
+
+    Raises:
+        click.UsageError: none is given, and there is no project.
+    """
+    from afd_patchkit.model import Pin
+
+    if pins:
+        return {name: Pin(distribution=name, version=version) for name, version in _unique(pins, "version").items()}
+    if sources:
+        return {name: Pin(distribution=name, version="0") for name in sources}
+    try:
+        project = session.load_project()
+    except PatchkitError:
+        raise click.UsageError("say what to compare with: --pin NAME=VERSION, or --source NAME=PATH.") from None
+    from afd_patchkit.manifest.load import load_manifests
+
+    return {name: pin for name, pin in load_manifests(project).pins.pins.items() if pin.role == "target"}
 
 
 def run_engine(

@@ -24,6 +24,7 @@ COMMANDS = {
     "diff": "diff",
     "show": "show",
     "share": "share",
+    "audit": "audit",
     "aliases": "aliases",
     "install": "install",
     "inventory": "inventory",

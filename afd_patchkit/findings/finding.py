@@ -94,8 +94,8 @@ class Finding:
         return 0 if self.severity is Severity.NOTE else page(self.code).exit_code
 
 
-Family = Literal["manifest", "lock", "delta", "name", "upstream", "upgrade", "note"]
-_FAMILIES: tuple[Family, ...] = ("manifest", "lock", "delta", "name", "upstream", "upgrade", "note")
+Family = Literal["manifest", "lock", "delta", "name", "upstream", "upgrade", "note", "copy"]
+_FAMILIES: tuple[Family, ...] = ("manifest", "lock", "delta", "name", "upstream", "upgrade", "note", "copy")
 """By the first digit of the code."""
 Group = Literal["anchor", "edited", "gone", "neighbour", "outdated", "there", "unavailable"]
 """Findings that the engine acts on alike; their pages say `group`.

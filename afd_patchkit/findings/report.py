@@ -1,9 +1,9 @@
-"""What a run of `regen` or `check` has to say; plain data for the renderers and for scripts."""
+"""What a run of `regen`, `check` or `audit` has to say; plain data for the renderers and for scripts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, field
 from typing import Protocol
 
 from afd_patchkit.findings.finding import Finding
@@ -72,6 +72,35 @@ class PinReport:
     requests: int
 
 
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """One hand copy, as `audit` found it.
+
+    Attributes:
+        file: where it stands.
+        line: the line of its definition.
+        function: its qualified name there.
+        upstream: what it is a copy of, `package.module:Qual.name`; empty when that is not known.
+        evidence: what says so: `assignment`, `override`, `comment`, `name`; empty when nothing does.
+        kind: `copy`, or `delegate` when it calls the original in place of its body.
+        likeness: share of the statements outside of fences that are upstream's, 0 to 1.
+        fenced: changes inside fences.
+        unfenced: changes outside of them.
+        cosmetic: differences that change nothing: what differs, to how often.
+    """
+
+    file: str
+    line: int
+    function: str
+    upstream: str = ""
+    evidence: str = ""
+    kind: str = "copy"
+    likeness: float = 0.0
+    fenced: int = 0
+    unfenced: int = 0
+    cosmetic: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class ReferenceCounts:
     """How much of what our own code refers to could be told.
@@ -106,6 +135,8 @@ class Report:
     """True when digests proved that nothing had to be regenerated."""
     references: ReferenceCounts | None = None
     """What our own code refers to; counted when everything is looked at (`--full`)."""
+    copies: tuple[CopyReport, ...] = ()
+    """The hand copies that `audit` found."""
 
     @property
     def exit_code(self) -> int:

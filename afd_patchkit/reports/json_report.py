@@ -48,6 +48,7 @@ def report_data(report: Report, context: Context) -> dict[str, Any]:
         "pins": [asdict(p) for p in report.pins],
         "written": list(report.written),
         "removed": list(report.removed),
+        "copies": [asdict(c) for c in report.copies],
         "references": None if report.references is None else asdict(report.references),
     }
 

@@ -9,7 +9,7 @@ from afd_patchkit.findings.finding import Finding, Severity, page
 from afd_patchkit.findings.report import Report
 from afd_patchkit.reports.context import Context, ordered, primary, summary
 from afd_patchkit.reports.layout import human_bytes, human_seconds, human_share, printable
-from afd_patchkit.reports.text import references_line, retired_entries
+from afd_patchkit.reports.text import copy_cells, references_line, retired_entries
 
 LIMIT = 65_000
 """GitHub refuses a comment above 65,536 characters; counted here in UTF-8 bytes, which are never fewer."""
@@ -41,6 +41,10 @@ def render_markdown(report: Report, context: Context) -> str:
     if retired := retired_entries(report.modules):
         names = "\n".join(f"- {code(name)}" for name in retired)
         blocks.append(f"**Retired** (the removal condition holds):\n\n{names}")
+    if report.copies:
+        cells = [copy_cells(c) for c in report.copies]
+        copies = [(code(c[0]), code(c[1]), code(c[2]), *c[3:5], escape(c[5])) for c in cells]
+        blocks.append(_table(("file", "function", "upstream", "fenced", "unfenced", "cosmetic"), copies, right=(3, 4)))
     if report.pins:
         pins = [
             (

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from afd_patchkit.findings.finding import Finding, Position, Severity
-from afd_patchkit.findings.report import ModuleCounts, ModuleReport, PinReport, ReferenceCounts, Report
+from afd_patchkit.findings.report import CopyReport, ModuleCounts, ModuleReport, PinReport, ReferenceCounts, Report
 from afd_patchkit.reports.context import Context, ordered, primary, summary
 from afd_patchkit.reports.layout import (
     Style,
@@ -51,6 +51,8 @@ def render_text(report: Report, context: Context) -> str:
                 *(f"  {printable(line)}" for line in retired),
             ]
         )
+    if report.copies:
+        blocks.append(copy_table(report.copies, style))
     if report.pins:
         blocks.append(pin_table(report.pins, style))
     if report.references is not None:
@@ -104,6 +106,19 @@ def module_table(modules: Sequence[ModuleReport], style: Style) -> list[str]:
         footer = ("total", "", str(total.entries), str(total.deltas), "", human_share(total.share))
     header = ("module", "status", "entries", "deltas", "files", "verbatim")
     return table(header, rows, style, right=(2, 3, 4, 5), footer=footer)
+
+
+def copy_table(copies: Sequence[CopyReport], style: Style) -> list[str]:
+    """One line per hand copy: what it is a copy of, and what differs."""
+    header = ("file", "function", "upstream", "fenced", "unfenced", "cosmetic")
+    return table(header, [tuple(map(printable, copy_cells(c))) for c in copies], style, right=(3, 4))
+
+
+def copy_cells(item: CopyReport) -> tuple[str, ...]:
+    """The cells of one hand copy."""
+    upstream = f"{item.upstream}{' (calls it)' if item.kind == 'delegate' else ''}" or "?"
+    cosmetic = ", ".join(f"{number} {what}" for what, number in item.cosmetic.items()) or "-"
+    return f"{item.file}:{item.line}", item.function, upstream, str(item.fenced), str(item.unfenced), cosmetic
 
 
 def pin_table(pins: Sequence[PinReport], style: Style) -> list[str]:
@@ -204,6 +219,8 @@ def _closing(report: Report, findings: Sequence[Finding], context: Context) -> I
     if findings:
         color = SEVERITY_COLORS[findings[0].severity]
         parts.append(style.paint(summary(findings), *color))
+    if report.copies:
+        parts.append(plural(len(report.copies), "copy", "copies"))
     if report.modules:
         parts.append(_modules(report.modules, style, settled=not serious))
     if not parts:

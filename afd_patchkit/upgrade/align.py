@@ -176,7 +176,7 @@ class _Aligner:
     def _suite(self, ours: Sequence[Statement], theirs: Sequence[Statement]) -> None:
         ours = [s for s in ours if id(s.node) not in self.pairs]
         theirs = [s for s in theirs if id(s.node) not in self.taken]
-        for one, other in _best(ours, theirs):
+        for one, other in in_order(ours, theirs):
             if one.digest == other.digest:
                 self._whole(one, other)
             else:
@@ -227,8 +227,8 @@ class _Aligner:
                 self._blocks(one, scores[0][2])
 
 
-def _best(ours: Sequence[Statement], theirs: Sequence[Statement]) -> list[tuple[Statement, Statement]]:
-    """The in-order pairing of two blocks with the greatest likeness."""
+def in_order(ours: Sequence[Statement], theirs: Sequence[Statement]) -> list[tuple[Statement, Statement]]:
+    """The in-order pairing of two blocks with the greatest likeness; what is not alike has no partner."""
     start = 0
     while start < min(len(ours), len(theirs)) and ours[start].digest == theirs[start].digest:
         start += 1
