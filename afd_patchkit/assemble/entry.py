@@ -99,7 +99,7 @@ class GeneratedEntry:
     own: tuple[Own, ...] = ()
     signature_note: str | None = None
     findings: tuple[Finding, ...] = ()
-    watched: tuple[Symbol, ...] = field(default=())
+    watched: tuple[Watched, ...] = ()
     completions: tuple[Completion, ...] = ()
     asks: tuple[str, ...] = ()
 
@@ -107,6 +107,14 @@ class GeneratedEntry:
     def name_spans(self) -> tuple[Span, ...]:
         """Upstream bytes that declared name edits replaced."""
         return spans_of(self.renamed)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A definition that an entry mirrors, and what completes it elsewhere."""
+
+    symbol: Symbol
+    completions: tuple[Completion, ...]
 
 
 @dataclass(frozen=True, slots=True)

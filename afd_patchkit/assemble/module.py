@@ -16,6 +16,7 @@ from afd_patchkit.assemble.entry import (
     GeneratedEntry,
     NameChange,
     Setting,
+    Watched,
     edit_names,
     generate_copy,
     put_in_place,
@@ -39,6 +40,7 @@ from afd_patchkit.findings.errors import DeltaError, ManifestError, PatchkitErro
 from afd_patchkit.findings.finding import Finding, Severity, finding
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Probe
 from afd_patchkit.names import elsewhere
+from afd_patchkit.names.completions import completions
 from afd_patchkit.names.imports import merge_imports, merge_statements, render_imports
 from afd_patchkit.names.model import ImportNeed, NamePlan
 from afd_patchkit.references.judge import Places, placed
@@ -397,7 +399,7 @@ class ModuleMaker:
         first = next(e for e, _ in self.manifest.all_entries() if e.part == entry.part)
         return self.parts[entry.part].body if first is entry else ""
 
-    def _watched(self, entry: Entry) -> Iterator[Symbol]:
+    def _watched(self, entry: Entry) -> Iterator[Watched]:
         """The symbols an entry mirrors: on the target, or on the donor when the target lacks them."""
         for code in entry.watch:
             module, qualname = parse_reference(code.text, code.position)
@@ -406,7 +408,8 @@ class ModuleMaker:
                 raise DeltaError(
                     finding("PK205", f"no pin has a module {module}", manifest=code.position, help="Correct `watch`.")
                 )
-            yield find_symbol(upstream.read(module), qualname)
+            symbol = find_symbol(upstream.read(module), qualname)
+            yield Watched(symbol, completions(symbol, upstream))
 
     # ---- the module -------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ def product_of(generated: GeneratedEntry) -> Product:
         symbol=symbol.reference if symbol is not None else "",
         files=tuple(dict.fromkeys(files)),
         spans=symbol.spans if symbol is not None else (),
-        watched=tuple(dict.fromkeys(s.file for s in generated.watched)),
+        watched=tuple(dict.fromkeys(w.symbol.file for w in generated.watched)),
         header=generated.header,
         body=generated.body,
         plan=replace(plan, edits=()) if plan is not None else None,

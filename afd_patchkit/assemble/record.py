@@ -6,21 +6,21 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from afd_patchkit.assemble.entry import GeneratedEntry
+from afd_patchkit.assemble.entry import GeneratedEntry, Watched
 from afd_patchkit.delta.context import digest_of, edit_context
 from afd_patchkit.delta.edits import Edit
 from afd_patchkit.digests import short
-from afd_patchkit.names.completions import MILD, completions, recorded
+from afd_patchkit.names.completions import MILD, recorded
 from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.facts import attributes_read, body_digest, result_shape
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.signature import render, signature
 
 
-def watch_digest(symbol: Symbol) -> str:
-    """Digest of a watched definition: its text, and what completes it elsewhere in its module."""
-    elsewhere = "".join(sorted(c.digest for c in completions(symbol) if c.how not in MILD))
-    return short(symbol.data + elsewhere.encode(), 16)
+def watch_digest(watched: Watched) -> str:
+    """Digest of a watched definition: its text, and what completes it elsewhere, in its module and in others."""
+    elsewhere = "".join(sorted(c.digest for c in watched.completions if c.how not in MILD))
+    return short(watched.symbol.data + elsewhere.encode(), 16)
 
 
 def entry_record(generated: GeneratedEntry) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def entry_record(generated: GeneratedEntry) -> dict[str, Any]:
     entry, symbol = generated.entry, generated.symbol
     out: dict[str, Any] = {"kind": entry.kind, "output": short(generated.body.text, 16)}
     if generated.watched:
-        out["watch"] = {s.reference: watch_digest(s) for s in generated.watched}
+        out["watch"] = {w.symbol.reference: watch_digest(w) for w in generated.watched}
     if entry.part:
         out["part"] = entry.part
     if symbol is None:

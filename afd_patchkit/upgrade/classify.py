@@ -341,7 +341,7 @@ def _owned(subject: Subject) -> EntryResult:
         )
         return replace(result, must_do="correct `watch`, and read what replaced the symbol")
     assert subject.new.generated is not None
-    texts = {s.reference: s for s in subject.new.generated.watched}
+    texts = {w.symbol.reference: w.symbol for w in subject.new.generated.watched}
     after = _watch_now(subject)
     changed = [ref for ref in after if before.get(ref) != after[ref]]
     moved = _watch_digest(after)
@@ -355,7 +355,7 @@ def _owned(subject: Subject) -> EntryResult:
             return replace(result, must_do="read what changed there, then mend or accept", new_digest=moved)
         return replace(result, must_do="nothing", new_digest=moved)
     reasons = tuple(_watched(subject))
-    old = {s.reference: s for s in subject.old.watched} if subject.old is not None else {}
+    old = {w.symbol.reference: w.symbol for w in subject.old.watched} if subject.old is not None else {}
     result = replace(
         result,
         status="review",
@@ -390,7 +390,7 @@ def _other_definition(subject: Subject) -> list[Finding]:
 def _watch_now(subject: Subject) -> dict[str, str]:
     """Digests of what the entry mirrors, as it is now."""
     assert subject.new.generated is not None
-    return {s.reference: watch_digest(s) for s in subject.new.generated.watched}
+    return {w.symbol.reference: watch_digest(w) for w in subject.new.generated.watched}
 
 
 def _watch_digest(after: Mapping[str, str]) -> str:
@@ -403,7 +403,7 @@ def _watched(subject: Subject) -> list[Finding]:
     if subject.new.generated is None or not before:
         return []
     after, places = _watch_now(subject), {code.text: code.position for code in subject.entry.watch}
-    texts = {s.reference: s for s in subject.new.generated.watched}
+    texts = {w.symbol.reference: w.symbol for w in subject.new.generated.watched}
     return [
         finding(
             "PK536",

@@ -306,11 +306,20 @@ def test_a_new_one_is_a_review(tmp_path: Path, change: str, status: str, old: st
     assert (entry.status, reasons(entry)) == (status, {"PK554"} if status == "review" else set())
 
 
-@pytest.mark.parametrize(("more", "status"), [("f.more = 2\n", "review"), ("def g():\n    pass\n", "unchanged")])
-def test_what_completes_a_watched_definition_is_watched(tmp_path: Path, more: str, status: str) -> None:
+@pytest.mark.parametrize(
+    ("more", "abroad", "status"),
+    [
+        ("f.more = 2\n", "", "review"),
+        ("def g():\n    pass\n", "", "unchanged"),
+        ("", "from acme import engine\n\nengine.f.more = 2\n", "review"),
+        ("", "from acme.engine import f\n\nf(1)\n", "unchanged"),
+        ("", "from acme.engine import f\n\ndef start():\n    f.more = 2\n", "unchanged"),
+    ],
+)
+def test_what_completes_a_watched_definition_is_watched(tmp_path: Path, more: str, abroad: str, status: str) -> None:
     world = World(tmp_path)
     world.release("1.0", {"engine": OLD})
-    world.release("2.0", {"engine": OLD + more})
+    world.release("2.0", {"engine": OLD + more, "other": abroad})
     world.write("manifests/set/parts/own.py", "OURS = 1\n")
     world.write(
         "manifests/set/runner.yaml",
