@@ -14,7 +14,7 @@ from afd_patchkit.manifest.nested import nested
 from afd_patchkit.model import ClassGroup, Code, Entry, Manifest
 from afd_patchkit.references.contract import fits
 from afd_patchkit.references.things import Class, Function, Missing, Module, Outside, Several, Unknown, Value
-from afd_patchkit.references.world import Leaning, Recorded, World
+from afd_patchkit.references.world import Excuse, Leaning, Recorded, World
 
 FOUND = (Module, Class, Function, Value, Several)
 
@@ -27,11 +27,13 @@ class Judgement:
         findings: errors, by the entry that causes them; "" for the module's own imports.
         recorded: by entry, what the lock keeps.
         counts: how much could be told.
+        excused: names that upstream lacks, and how other code of ours gives them.
     """
 
     findings: dict[str, list[Finding]] = field(default_factory=dict)
     recorded: dict[str, Recorded] = field(default_factory=dict)
     counts: ReferenceCounts = field(default_factory=ReferenceCounts)
+    excused: dict[str, Excuse] = field(default_factory=dict)
 
     def say(self, ref: str, item: Finding) -> None:
         """One more finding."""
@@ -71,8 +73,11 @@ def _judge_one(world: World, leaning: Leaning, places: Places, out: Judgement) -
     elif isinstance(thing, Unknown):
         out.counts.unknown += 1
     elif isinstance(thing, Missing):
-        if reference.use == "set" or not world.excused(reference):
+        excuse = world.excused(reference) if reference.use != "set" else None
+        if excuse is None:
             out.say(leaning.piece.ref, _missing(leaning, thing, places))
+        elif excuse != "upstream":
+            out.excused[thing.name] = excuse
     elif isinstance(thing, FOUND):
         out.counts.resolved += 1
         if reference.shape is not None:

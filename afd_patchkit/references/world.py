@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from afd_patchkit.references.class_body import abstract
 from afd_patchkit.references.classes import Classes
@@ -29,6 +29,9 @@ from afd_patchkit.references.things import (
 from afd_patchkit.references.trees import Trees
 from afd_patchkit.source.locate import first_line
 from afd_patchkit.upstream.base import Upstream
+
+Excuse = Literal["set", "extended", "upstream"]
+"""Code of ours sets it; a class of ours extends the one that lacks it; upstream's own is made to be extended."""
 
 
 @dataclass(frozen=True)
@@ -188,23 +191,24 @@ class World:
             found = self._contracts[thing] = contract(thing, self.classes)
         return found
 
-    def excused(self, reference: Reference) -> bool:
-        """Whether something missing may be there all the same: a class of ours, or one that is made to be extended, gives it."""
+    def excused(self, reference: Reference) -> Excuse | None:
+        """What may give something missing all the same: None for nothing."""
         receiver = reference.receiver
         if not isinstance(receiver, Instance) or not isinstance(reference.node, ast.Attribute):
-            return False
+            return None
         name = reference.node.attr
-        if any(name in _stored(text.whole) for text in self.texts.values()):
-            return True
         if reference.by_annotation and self._to_be_extended(receiver.of):
-            return True
+            return "upstream"
+        if any(name in _stored(text.whole) for text in self.texts.values()):
+            return "set"
         others = self._elsewhere  # what all modules of ours extend is read here, and is no file of this one
-        return any(
+        extended = any(
             receiver.of in others.view(cls).order[1:] and name in others.names(cls)
             for file in self.trees.own.values()
             for node in file.tree.body
             if isinstance(node, ast.ClassDef) and isinstance(cls := others.trees.name(file.module, node.name), Class)
         )
+        return "extended" if extended else None
 
     def _to_be_extended(self, cls: Class) -> bool:
         """Whether a class says that others give it its body: abstract, a protocol, empty, or full of `NotImplementedError`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from afd_patchkit.assemble.module import module_name
 from afd_patchkit.assemble.result import ModuleResult
@@ -41,6 +41,10 @@ def dependents(
     found = changed | {
         name for name in kept if any(_takes(texts[name], symbol) for symbol in _replaced(manifests, changed))
     }
+    was_and_is = [text for name in changed for text in (_text(project, name), texts.get(name, ""))]
+    lost = any(name in before and not _text(project, name) for name in changed)
+    excused = {name: names for name in kept if (names := lock["modules"][name].get("excused"))}
+    found |= {name for name, names in excused.items() if lost or _excused(names, was_and_is)}
     waiting = list(found)
     while waiting:
         dotted = module_name(project.package, waiting.pop())
@@ -68,6 +72,14 @@ def _replaced(manifests: Sequence[Manifest], changed: Collection[str]) -> Iterat
     for manifest in manifests:
         if manifest.module in changed:
             yield from (e.symbol.text.strip() for e, _ in manifest.all_entries() if e.symbol is not None)
+
+
+def _excused(names: Mapping[str, str], texts: Collection[str]) -> bool:
+    """Whether one of some texts gives what upstream lacks: names, and whether they are set or come with a class."""
+    marks = [rf"\b{re.escape(name)}\b" for name, how in names.items() if how == "set"]
+    marks += [r"^class\s"] if len(marks) < len(names) else []
+    said = re.compile("|".join(marks), re.M)
+    return any(map(said.search, texts))
 
 
 def _takes(text: str, symbol: str) -> bool:

@@ -29,14 +29,17 @@ UpstreamOf = Callable[[str], Upstream | None]
 
 
 def judged_packages(workspace: Workspace, manifests: Iterable[Manifest], sources: Iterable[str]) -> UpstreamOf:
-    """Gives the target of an import package: of pins that entries come from, and of those that the user names a source of.
+    """Gives the target of an import package: of pins that entries come from, or run on, and of those that the user names a source of.
 
-    Others are not judged, so that a lock says the same wherever it is made.
+    Others are not judged, so that a lock says the same wherever it is made; all are where no entry says a pin.
+
+    Raises of what is given:
+        UpstreamError: a pin that only owned code runs on cannot be had.
     """
     pins = workspace.pins.pins
-    used = {
-        pin for m in manifests for e, _ in m.all_entries() if e.kind != "owned" and (pin := e.pin or m.pin) is not None
-    }
+    entries = [(e.kind, e.pin or m.pin) for m in manifests for e, _ in m.all_entries()]
+    read = {pins[pin].distribution for kind, pin in entries if kind != "owned" and pin in pins}
+    used = {pin for _, pin in entries if pin is not None} or set(pins)
     named = {source.partition("@")[0] for source in sources}
     distributions = {pins[name].distribution for name in used | named if name in pins}
     targets = {
@@ -60,7 +63,8 @@ def judged_packages(workspace: Workspace, manifests: Iterable[Manifest], sources
                 upstream.modules()
                 found[package] = upstream
             except PatchkitError:
-                pass  # an entry that needs it has said so
+                if pins[targets[package]].distribution not in read:
+                    raise  # else an entry that needs it has said so
         return found.get(package)
 
     return upstream_of
@@ -156,12 +160,13 @@ def _with(result: ModuleResult, judgement: Judgement, seen: Mapping[str, SourceF
     entries: dict[str, Any] = {name: dict(record) for name, record in result.lock.get("entries", {}).items()}
     for ref, recorded in judgement.recorded.items():
         entries[ref.partition("::")[2]]["references"] = dict(sorted(recorded.found.items()))
+    excused = {"excused": dict(sorted(judgement.excused.items()))} if judgement.excused else {}
     files = {pin: dict(paths) for pin, paths in result.files.items()}
     for file in seen.values():
         files.setdefault(file.pin, {})[file.path] = (file.raw_sha256, file.sha256)
     return replace(
         result,
-        lock={**result.lock, "entries": entries},
+        lock={**result.lock, "entries": entries, **excused},
         files=files,
         findings=(*result.findings, *findings),
         failed=result.failed or bool(findings),

@@ -75,6 +75,7 @@ _MODULE = {
             "sites": [_TEXTS],
         }
     ],
+    "excused?": {"*": str},
     "sha256?": str,
     "outline?": str,
 }

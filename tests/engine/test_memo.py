@@ -165,6 +165,7 @@ def test_the_lock_does_not_hold_what_nobody_asks(project: Sample) -> None:
     for path in (project.root / "manifests/acme_set").glob("*.yaml"):
         if path.stem != "watcher":
             path.unlink()
+    edit("acme_set/watcher.yaml", "    watch: [acme.tools:helper]\n", "")(project)
     project.regen(sources=wheel(project))
     found = project.lock.read_bytes()
     assert "set" not in json.loads(found)["pins"]["acme"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from afd_patchkit.assemble.result import ModuleResult
+from afd_patchkit.run import modules
 from tests.upgrade.world import World
 
 RELEASE = {
@@ -123,6 +126,54 @@ def test_what_a_class_of_another_module_has(world: World, changed: str) -> None:
     same_as_full(world, changed)
     files = world.project.lock.read_text(encoding="utf-8")
     assert "acme/kinds.py" in files
+
+
+@pytest.mark.parametrize("left", ["an entry", "another delta", "no module", "a part", "another base"])
+def test_what_excused_a_module_is_taken_away(world: World, left: str) -> None:
+    """`u.mark` was there because another module sets it, or makes a class that has it; the one that reads it did not change."""
+    if left in ("a part", "another base"):
+        world.write("manifests/set/other.yaml", EXTENDS)
+        world.write("manifests/set/parts/other.py", "class Ours(Kind):\n    pass\n")
+    else:
+        world.deltas(SETS, symbol="g", name="other")
+    world.regen(full=True)
+    if left == "an entry":
+        world.edit("manifests/set/other.yaml", "u.mark = 1", "u.other = 1")
+    elif left == "another delta":
+        world.deltas(SETS.replace("u.mark = 1", "print(u)"), symbol="g", name="other")
+    elif left == "no module":
+        (world.root / "manifests/set/other.yaml").unlink()
+    else:
+        text = "Ours = Kind\n" if left == "a part" else "class Ours(list):\n    pass\n"
+        world.write("manifests/set/parts/other.py", text)
+    sources = {"acme": world.releases / "acme-1.0"}
+    before = world.state()
+    assert [f.code for f in world.run(sources).findings if f.exit_code] == ["PK330"]
+    assert [f.code for f in world.run(sources, full=True).findings if f.exit_code] == ["PK330"]
+    assert world.state() == before
+
+
+def test_a_module_that_nothing_excuses_is_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.deltas(SETS, symbol="g", name="other")
+    world.regen(full=True)
+    world.edit("manifests/set/other.yaml", "u.mark = 1", "u.mark = 1; u.other = 2")
+    made: list[str] = []
+    real = modules.make_module
+
+    def noted(*args: Any, **more: Any) -> ModuleResult:
+        made.append(args[2].module)
+        return real(*args, **more)
+
+    monkeypatch.setattr(modules, "make_module", noted)
+    world.regen()
+    assert made == ["set/other.py", "set/runner.py"]
+    made.clear()
+    world.edit("manifests/set/runner.yaml", "print(u.mark)", "print(u)")
+    world.regen()
+    world.edit("manifests/set/other.yaml", "u.other = 2", "u.other = 3")
+    made.clear()
+    world.regen()
+    assert made == ["set/other.py"]
 
 
 def test_files_follow_from_the_module_alone(world: World) -> None:

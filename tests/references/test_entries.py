@@ -330,3 +330,47 @@ def test_c5_a_new_call_is_a_review(world: World, passed_on: bool) -> None:
     world.release("2.0", {"engine": ENGINE, "loop": new, "again": again})
     entries = {e.ref.partition("::")[2]: e for e in world.upgrade().entries}
     assert (entries["run"].status, codes(entries["run"])) == ("review", {"PK335"})
+
+
+# ---- owned code alone ---------------------------------------------------------------------------------------------------
+
+PARTS = """\
+schema: 1
+module: set/runner.py
+summary: Ours.
+{pin}entries:
+  - {{kind: owned, part: parts/own.py, reason: a test}}
+"""
+
+
+@pytest.mark.parametrize("pin", ["pin: acme\n", ""])
+@pytest.mark.parametrize(
+    ("ours", "code", "change", "status"),
+    [
+        ("reserve(1)", None, ("n, strict", "n, m, strict"), "conflict"),
+        ("reserve(1)", None, ("strict=False", "strict=True"), "review"),
+        ("reserve(1)", None, ("batch.size", "batch.size + 1"), "unchanged"),
+        ("reserve()", "PK331", None, None),
+        ("engine.reserv(1)", "PK330", None, None),
+    ],
+)
+def test_a_project_of_owned_code_alone(
+    world: World, pin: str, ours: str, code: str | None, change: tuple[str, str] | None, status: str | None
+) -> None:
+    world.write("manifests/set/runner.yaml", PARTS.format(pin=pin))
+    head = "from acme import engine\nfrom acme.engine import reserve\n\n\n"
+    world.write("manifests/set/parts/own.py", f"{head}def own():\n    return {ours}\n")
+    report = at_the_pin(world)
+    assert {f.code for f in report.findings if f.exit_code} == ({code} if code else set())
+    if change is not None:
+        world.release("2.0", {"engine": ENGINE.replace(*change)})
+        (entry,) = world.upgrade().entries
+        assert entry.status == status
+
+
+def test_a_pin_that_owned_code_runs_on_cannot_be_had(world: World) -> None:
+    world.write("manifests/set/runner.yaml", PARTS.format(pin="pin: acme\n"))
+    world.write("manifests/set/parts/own.py", "from acme.engine import reserve\n")
+    report = regen(world.project, RunOptions(sources=world.options()))
+    assert (report.exit_code, {f.code for f in report.findings}) == (3, {"PK401"})
+    assert not report.written
