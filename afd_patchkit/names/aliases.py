@@ -5,41 +5,51 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, Position
+from afd_patchkit.names.held import Keeps, held
 from afd_patchkit.source.syntax import blocks, typing_block
 from afd_patchkit.source.text import parse_quietly
 from afd_patchkit.upstream.base import Upstream, module_table
 from afd_patchkit.upstream.cache import Store
 
-Kind = Literal["name", "star", "local", "typing"]
+Kind = Literal["name", "star", "local", "typing", "assigned", "wrapped", "value", "default", "argument"]
 
 MEANINGS: dict[Kind, str] = {
     "name": "holds the object from import on",
     "star": "holds what the star brings: see `__all__` there",
     "local": "imports it at each call: sees a patched module",
     "typing": "for type checkers only",
+    "assigned": "a name or attribute that was given the object at import",
+    "wrapped": "made of the object at import: staticmethod, partial and the like",
+    "value": "holds the object in a dict, list or tuple from import on",
+    "default": "the default of a parameter",
+    "argument": "given to a call at import",
 }
+_LATE = frozenset({"local", "typing"})
 
-_FORMAT = "2"
+_FORMAT = "3"
+_PASSED_ON = frozenset({"name", "star", "assigned"})
+"""Kinds under whose name a module has the object itself, so that another may import it from there."""
 _STAR = re.compile(rb"\bimport[\s\\]*\*")
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """One import of a symbol by name.
+    """One place that holds a symbol's object.
 
     Attributes:
-        module: the importing module.
-        name: the name that it has there; `Class.name` where the import stands in the body of a class.
+        module: the module that the place is in.
+        name: the name that it has there; `Class.name` in the body of a class, `TABLE` of a container, `function(parameter)` of a
+            default, `callee(...)` of an argument.
         kind: how it is held, one of `MEANINGS`.
-        source: the module that is imported from: the symbol's own, or one that passes it on.
-        place: where the import stands.
+        source: the module that it is taken from: the symbol's own, or one that passes it on.
+        place: where the import or the expression stands.
         pin: the pin whose distribution has the module.
     """
 
@@ -53,7 +63,7 @@ class Alias:
     @property
     def static(self) -> bool:
         """Whether the module keeps the object that it found when it was imported."""
-        return self.kind in {"name", "star"}
+        return self.kind not in _LATE
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ class Aliases:
 
     Attributes:
         symbol: `package.module:name`, of a member its class, since that is what is imported.
-        found: every import of it, in order of module and line.
+        found: every import of it and everything else that keeps it, in order of module and line.
         known: whether a distribution that was searched has the symbol's module.
         unreadable: files that may hold it, but that this Python cannot parse.
         problems: why a distribution could not be searched.
@@ -100,7 +110,7 @@ class Scanner:
         self._store = store
 
     def aliases(self, module: str, name: str) -> Aliases:
-        """Every import of `module:name` by name, also through modules that pass it on; of `Class.method` that of the class."""
+        """Everything that holds `module:name`, also through modules that pass it on; of `Class.method` what holds the class."""
         symbol = f"{module}:{name.partition('.')[0]}"
         key = self._key(symbol)
         kept = self._store.document(*key) if key and self._store is not None else None
@@ -147,6 +157,29 @@ def _identity(upstream: Upstream) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class _File:
+    """What one file has to say.
+
+    Attributes:
+        imports: its imports by name.
+        held: what it keeps, by what that is called there.
+        modules: what names of it stand for modules, as dotted names of those.
+    """
+
+    imports: tuple[_Import, ...] = ()
+    held: tuple[Keeps, ...] = ()
+    modules: Mapping[str, str] = field(default_factory=dict)
+
+    def meaning(self, module: str, named: str) -> tuple[str, str]:
+        """The module and the name in it that an expression stands for, as far as imports say."""
+        head, _, rest = named.partition(".")
+        if not rest:
+            return module, named
+        source, _, name = f"{self.modules.get(head, '')}.{rest}".rpartition(".")
+        return source, name
+
+
+@dataclass(frozen=True, slots=True)
 class _Import:
     source: str
     original: str
@@ -170,7 +203,7 @@ class _Files:
                 self.problems += error.findings
         self._modules = module_table(self._data)
         self._stars = {path for path in self._modules.values() if _STAR.search(self._data[path][0])}
-        self._imports: dict[str, tuple[_Import, ...]] = {}
+        self._parsed: dict[str, _File] = {}
 
     def aliases(self, symbol: str) -> Aliases:
         module, _, name = symbol.partition(":")
@@ -181,14 +214,18 @@ class _Files:
             paths = self._mentioning({wanted for _, wanted in new})
             read |= paths
             for path in sorted(paths):
-                for item in self._imports_of(path):
+                file = self._file(path)
+                for item in file.imports:
                     for source, wanted in sorted(new):
                         if item.source == source and item.original in {wanted, "*"}:
                             star = item.original == "*"
                             alias = replace(item.alias, name=wanted) if star else item.alias
                             if (alias.module, alias.name) != (module, name):
                                 result[alias] = None
-            new = {(a.module, a.name) for a in result if a.static and "." not in a.name} - holders
+                for alias in self._kept(path, file, new):
+                    if (alias.module, alias.name) != (module, name):
+                        result[alias] = None
+            new = {(a.module, a.name) for a in result if a.kind in _PASSED_ON and "." not in a.name} - holders
             holders = holders | new
         found = sorted(result, key=lambda a: (a.module, a.place.line, a.name, a.source))
         unreadable = tuple(sorted(read & self.unreadable))
@@ -205,19 +242,42 @@ class _Files:
                 found.add(path)
         return found
 
-    def _imports_of(self, path: str) -> tuple[_Import, ...]:
-        if path not in self._imports:
-            self._imports[path] = tuple(self._parsed(path))
-        return self._imports[path]
+    def _kept(self, path: str, file: _File, wanted: Collection[tuple[str, str]]) -> Iterator[Alias]:
+        """What a file keeps of the wanted objects, imports aside."""
+        module = _module(path)
+        for item in file.held:
+            source, name = file.meaning(module, item.named)
+            if (source, name) in wanted:
+                yield Alias(module, item.name, item.how, source, Position(path, item.line), self._data[path][1])
 
-    def _parsed(self, path: str) -> Iterator[_Import]:
-        data, pin = self._data[path]
-        try:
-            tree = parse_quietly(data)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self.unreadable.add(path)
-            return
-        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    def _file(self, path: str) -> _File:
+        if path not in self._parsed:
+            try:
+                tree = parse_quietly(self._data[path][0])
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                self.unreadable.add(path)
+                self._parsed[path] = _File()
+            else:
+                imports = tuple(self._imported(path, tree))
+                self._parsed[path] = _File(imports, tuple(held(tree.body)), self._names_of_modules(imports, tree))
+        return self._parsed[path]
+
+    def _names_of_modules(self, imports: Iterable[_Import], tree: ast.Module) -> dict[str, str]:
+        """The names of a file that stand for modules."""
+        found = {
+            item.alias.name: whole
+            for item in imports
+            if item.alias.static and (whole := f"{item.source}.{item.original}") in self._modules
+        }
+        for node in _plain_imports(tree.body):
+            for name in node.names:
+                top = name.name.partition(".")[0]
+                found[name.asname or top] = name.name if name.asname else top
+        return found
+
+    def _imported(self, path: str, tree: ast.Module) -> Iterator[_Import]:
+        pin = self._data[path][1]
+        module = _module(path)
         package = module if path.endswith("/__init__.py") else module.rpartition(".")[0]
         for node, kind, scope in _statements(tree.body, "name", ""):
             source = _absolute(node, package)
@@ -226,6 +286,22 @@ class _Files:
                 name = f"{scope}{item.asname or item.name}"
                 held: Kind = "star" if star and kind == "name" else kind
                 yield _Import(source, item.name, Alias(module, name, held, source, Position(path, item.lineno), pin))
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _plain_imports(body: Iterable[ast.stmt]) -> Iterator[ast.Import]:
+    """The `import` statements that run at import."""
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield node
+        elif isinstance(node, ast.ClassDef):
+            yield from _plain_imports(node.body)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for block in blocks(node):
+                yield from _plain_imports(block.body)
 
 
 def _statements(body: Iterable[ast.stmt], kind: Kind, scope: str) -> Iterator[tuple[ast.ImportFrom, Kind, str]]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from afd_patchkit.findings.errors import PatchkitError
+from afd_patchkit.findings.errors import DeltaError, PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
+from afd_patchkit.findings.nearest import nearest
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.model import Pin
 from afd_patchkit.names.aliases import Aliases, Scanner
+from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.project import Project
 from afd_patchkit.run.pins import check_sources, overridden, selected
+from afd_patchkit.source.locate import every_symbol, first_symbol
+from afd_patchkit.upstream.base import Upstream
 from afd_patchkit.upstream.options import SourceOptions
 from afd_patchkit.upstream.resolve import open_upstream
 
@@ -54,6 +59,7 @@ def aliases(
 
     Raises:
         ManifestError: there is no such pin (PK091).
+        DeltaError: there is no such symbol (PK205).
     """
     known, _ = overridden(load_manifests(project).pins, overrides or {})
     chosen = selected(known, pins) if pins else {n: pin for n, pin in known.pins.items() if pin.role == "target"}
@@ -64,7 +70,11 @@ def aliases(
 
 
 def _search(pins: Mapping[str, Pin], options: SourceOptions, module: str, name: str) -> tuple[Aliases, list[Finding]]:
-    """The aliases, and why a pin could not be searched, or that none has such a module."""
+    """The aliases, and why a pin could not be searched.
+
+    Raises:
+        DeltaError: all could be, and none has such a symbol (PK205).
+    """
     opened = []
     problems: list[Finding] = []
     for pin_name, pin in pins.items():
@@ -72,11 +82,42 @@ def _search(pins: Mapping[str, Pin], options: SourceOptions, module: str, name: 
             opened.append((open_upstream(pin_name, pin, options), pin.import_packages))
         except PatchkitError as error:
             problems += error.findings
+    if not problems and (unknown := _unknown([upstream for upstream, _ in opened], module, name)):
+        raise DeltaError(*unknown)
     found = Scanner(opened, options.store).aliases(module, name)
-    problems += found.problems
-    if not problems and not found.known:
-        problems.append(finding("PK405", f"no pin that was searched ({', '.join(pins)}) has a module {module}"))
-    return found, problems
+    return found, [*problems, *found.problems]
+
+
+def _unknown(upstreams: Sequence[Upstream], module: str, name: str) -> list[Finding]:
+    """Why there is no such symbol, with the names that are near; nothing when there is one, or when nobody can say."""
+    having = [upstream for upstream in upstreams if module in upstream.modules()]
+    if not having:
+        near = nearest(module, {known for upstream in upstreams for known in upstream.modules()})
+        where = ", ".join(upstream.pin for upstream in upstreams) or "none"
+        said = finding(
+            "PK205",
+            f"no pin that was searched ({where}) has a module {module}",
+            details=tuple(f"near: {known}" for known in near),
+            help="Correct the symbol.",
+        )
+        return [said]
+    try:
+        file = having[0].read(module)
+    except PatchkitError:
+        return []  # it is searched all the same, as a file that this Python cannot parse
+    first, _, member = name.partition(".")
+    bound = Analysis(file.tree.body).outer.bound
+    if first in bound:
+        found = first_symbol(file, first)
+        if not member or found is None or not isinstance(found.node, ast.ClassDef) or found.node.bases:
+            return []  # an imported class, or one whose bases may have the member
+    elif any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(file.tree)):
+        return []
+    try:
+        every_symbol(file, name)
+    except DeltaError as error:
+        return list(error.findings)
+    return []
 
 
 def _rebound_problems(found: Aliases, rebound: Sequence[str]) -> list[Finding]:

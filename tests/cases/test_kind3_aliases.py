@@ -114,7 +114,7 @@ def test_k3_10_an_alias_that_appears_with_an_upgrade() -> None:
         ("\ufefffrom .a import f\r\n", [("f", "name", 1)]),
         ("# coding: latin-1\nfrom .a import f # \xe9\n", [("f", "name", 2)]),
         ('"""\nfrom pkg.a import f\n"""\n', []),
-        ("import pkg.a\nfrom pkg import a\nf = pkg.a.f\n", []),
+        ("import pkg.a\nfrom pkg import a\nf = pkg.a.f\n", [("f", "assigned", 3)]),
         ("from pkg.other import f\nfrom a import f\n", []),
         ("from ...a import f\nfrom .....a import f\n", []),
     ],
@@ -125,6 +125,84 @@ def test_imports_of_every_shape(text: str, expected: list[tuple[str, str, int]])
     found = Scanner([(upstream, ("pkg",))]).aliases("pkg.a", "f")
     assert rows(found) == [("pkg.m", *row) for row in expected]
     assert found.unreadable == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("g = m.f", [("g", "assigned")]),
+        ("g: object = m.f", [("g", "assigned")]),
+        ("g = h = pkg.a.f", [("g", "assigned"), ("h", "assigned")]),
+        ("g, h = m.f, 1", [("g", "assigned")]),
+        ("g = m.f if x else None", [("g", "assigned")]),
+        ("g = m.f or h", [("g", "assigned")]),
+        ("if (g := m.f): pass", []),
+        ("print(g := m.f)", []),
+        ("register(g := m.f)", [("g", "assigned"), ("register(...)", "argument")]),
+        ("other.g = m.f", [("other.g", "assigned")]),
+        ("try:\n    g = m.f\nexcept AttributeError:\n    g = None", [("g", "assigned")]),
+        ("T = {'x': m.f}", [("T", "value")]),
+        ("T = [1, (m.f,)]", [("T", "value")]),
+        ("T['x'] = m.f", [("T", "value")]),
+        ("T += [m.f]", [("T", "value")]),
+        ("T = [g for g in (m.f,)]", [("T", "value")]),
+        ("T = dict(x=m.f)", [("T", "wrapped")]),
+        ("def h(x=m.f): ...", [("h(x)", "default")]),
+        ("def h(p, x=1, /, *, y=m.f, z): ...", [("h(y)", "default")]),
+        ("h = lambda x=m.f: x", [("h(x)", "default")]),
+        ("class K:\n    def h(self, x=m.f): ...", [("K.h(x)", "default")]),
+        ("g = partial(m.f, 1)", [("g", "wrapped")]),
+        ("g = functools.partial(x, key=m.f)", [("g", "wrapped")]),
+        ("class K:\n    run = staticmethod(m.f)", [("K.run", "wrapped")]),
+        ("class K:\n    run = m.f\n    class L:\n        run = a.f", [("K.L.run", "assigned"), ("K.run", "assigned")]),
+        ("register('f', m.f)", [("register(...)", "argument")]),
+        ("register('f')(m.f)", [("register('f')(...)", "argument")]),
+        ("@functools.wraps(m.f)\ndef h(): ...", [("functools.wraps(...)", "argument")]),
+        ("for g in (m.f,): use(g)", [("g", "value")]),
+        # not held, or not from import on
+        ("g = m.f()", []),
+        ("g = m.f.name", []),
+        ("m.f", []),
+        ("@m.f\ndef h(): ...", []),
+        ("def h():\n    g = m.f\n    return partial(m.f)", []),
+        ("class K:\n    def h(self):\n        self.g = m.f", []),
+        ("g = lambda: m.f", []),
+        ("g = isinstance(x, m.f)", []),
+        ("g = other.f", []),
+        ("m2 = m\ng = f", []),
+        ("if TYPE_CHECKING:\n    g = m.f", []),
+        ("if __name__ == '__main__':\n    g = m.f", []),
+        ("g: m.f = 1", []),
+    ],
+)  # fmt: skip
+def test_what_keeps_the_object_without_an_import_by_name(text: str, expected: list[tuple[str, str]]) -> None:
+    files = {"pkg/a.py": "def f(): ...\n", "pkg/m.py": f"import pkg.a as m\nimport pkg.a\nfrom . import a\n{text}\n"}
+    found = scan(files).found
+    assert sorted((a.name, a.kind) for a in found) == expected
+    assert all((a.module, a.source, a.static) == ("pkg.m", "pkg.a", True) for a in found)
+
+
+def test_assignments_pass_it_on() -> None:
+    files = {
+        "pkg/a.py": "def f(): ...\nown = f\nTABLE = {1: f, 2: own}\ndef h(x=f): ...\n",
+        "pkg/b.py": "from . import a\ng = a.own\n",
+        "pkg/c.py": "from .b import g\nimport pkg.b as b\nclass K:\n    run = staticmethod(b.g)\n",
+        "pkg/d.py": "from .b import h\nfrom .a import TABLE\n",
+    }
+    assert [(a.module, a.name, a.kind, a.source) for a in scan(files).found] == [
+        ("pkg.a", "own", "assigned", "pkg.a"),
+        ("pkg.a", "TABLE", "value", "pkg.a"),
+        ("pkg.a", "h(x)", "default", "pkg.a"),
+        ("pkg.b", "g", "assigned", "pkg.a"),
+        ("pkg.c", "g", "name", "pkg.b"),
+        ("pkg.c", "K.run", "wrapped", "pkg.b"),
+    ]
+    assert [a.module for a in scan(files).left_out(["pkg.c"])] == ["pkg.a", "pkg.a", "pkg.a", "pkg.b"]
+
+
+def test_what_is_held_by_name_is_held_once_more() -> None:
+    files = {"pkg/a.py": "class C: ...\n", "pkg/c.py": "from pkg.a import C as D\nKINDS = (D,)\nclass E(D): ...\n"}
+    assert rows(scan(files, "pkg.a:C")) == [("pkg.c", "D", "name", 1), ("pkg.c", "KINDS", "value", 2)]
 
 
 def test_relative_imports_from_packages_at_any_depth() -> None:

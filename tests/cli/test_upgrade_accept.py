@@ -196,14 +196,14 @@ def test_aliases_of_every_kind(run, holders):
 def test_aliases_as_tables(run, holders):
     text = aliases(run, holders, "acme.tools:helper").stdout
     assert text.splitlines()[0].split() == ["module", "name", "kind", "imported", "from", "line", "pin"]
-    assert text.endswith("6 modules hold acme.tools:helper by name\n")
+    assert text.endswith("6 modules hold acme.tools:helper from import on\n")
     markdown = aliases(run, holders, "acme.tools:helper", "--format", "markdown").stdout
     assert "| `acme.renamed` | `h` | name | `acme.tools` | 1 | `acme` |" in markdown
 
 
 def test_nobody_holds_it(run, holders):
     result = aliases(run, holders, "acme.engine:total")
-    assert (result.exit_code, result.stdout) == (0, "0 modules hold acme.engine:total by name\n")
+    assert (result.exit_code, result.stdout) == (0, "0 modules hold acme.engine:total from import on\n")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,13 @@ def test_nobody_holds_it(run, holders):
     [
         (["acme.tools"], 2, "package.module:name"),
         (["acme.tools:helper", "--in", "other"], 2, "no pin or distribution is named other"),
-        (["acme.gone:helper"], 3, "has a module acme.gone"),
+        (["acme.gone:helper"], 1, "PK205: no pin that was searched (acme) has a module acme.gone"),
+        (["acme.tool:helper"], 1, "near: acme.tools"),
+        (["acme.tools:helpr"], 1, "near: acme.tools:helper"),
+        (["acme.engine:Engine.stepp"], 0, ""),  # its base may have it
+        (["acme.engine:Base.stepp"], 1, "near: acme.engine:Base.step"),
+        (["acme.engine:Engin.step"], 1, "near: acme.engine:Engine.step"),
+        (["acme.engine:helper"], 0, ""),  # imported, and passed on from there
     ],
 )
 def test_what_aliases_cannot_find(run, holders, arguments, code, said):
@@ -244,7 +250,7 @@ def test_a_list_of_rebound_modules(run, holders, rebound, said):
     result = aliases(run, holders, "acme.tools:helper", *(f"--rebound={module}" for module in rebound))
     assert [line for line in result.stderr.splitlines() if line.startswith("error")] == said
     assert result.exit_code == bool(said)
-    assert result.stdout.endswith("6 modules hold acme.tools:helper by name\n")
+    assert result.stdout.endswith("6 modules hold acme.tools:helper from import on\n")
 
 
 def test_a_rebind_list_is_not_judged_by_half_a_search(run, holders):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from afd_patchkit.reports.layout import Style
 
 
-@click.command("aliases", short_help="List the modules that hold a symbol by name.")
+@click.command("aliases", short_help="List the modules that hold a symbol.")
 @click.argument("symbol", metavar="SYMBOL")
 @pin_options(
     vllm="Look in this version of vllm instead of the pinned one.",
@@ -46,11 +46,12 @@ def command(
     sources: Sequence[tuple[str, str]],
     offline: bool,
 ) -> int:
-    """List the modules that hold SYMBOL (`package.module:name`) by name, because they import it so.
+    """List the modules that hold SYMBOL (`package.module:name`): import it by name, assign it, or put it somewhere.
 
-    Such a module keeps the object that it found at import: who patches the symbol's own module must rebind it there too.
-    Imports inside functions see a patched module, and are listed to be told apart. All Python files of the target pins
-    are searched, so the first run fetches them.
+    Such a module keeps the object that it found at import, by its name, as `g = m.f`, as a class attribute, in a dict, as a
+    default, in a `partial` or `staticmethod`: who patches the symbol's own module must rebind it there too. Imports
+    inside functions see a patched module, and are listed to be told apart. All Python files of the target pins are
+    searched, so the first run fetches them.
 
     With --rebound, a module that is left out (PK319), or that holds no such name (PK320), gives exit code 1.
     """
@@ -114,7 +115,7 @@ def aliases_text(symbol: str, found: Sequence[Alias], style: Style, *, markdown:
     from afd_patchkit.reports.markdown import code
 
     static = len({alias.module for alias in found if alias.static})
-    closing = f"{plural(static, 'module holds', 'modules hold')} {code(symbol) if markdown else symbol} by name"
+    closing = f"{plural(static, 'module holds', 'modules hold')} {code(symbol) if markdown else symbol} from import on"
     header = ("module", "name", "kind", "imported from", "line", "pin")
     cells = [(a.module, a.name, a.kind, a.source, str(a.place.line), a.pin) for a in found]
     if markdown:
