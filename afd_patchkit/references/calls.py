@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,6 +64,16 @@ class CallParameter:
     name: str
     kind: str
     required: bool
+
+
+def copies(call: ast.Call, fields: Sequence[Field]) -> bool:
+    """Whether a call makes one record of another field by field: two arguments at least read of one object what they are for."""
+    names = [f.name for f in fields if not f.keyword_only]
+    given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    read = Counter(
+        ast.dump(value.value) for name, value in given if isinstance(value, ast.Attribute) and value.attr == name
+    )
+    return max(read.values(), default=0) > 1
 
 
 def parameters(of: Function | Sequence[Field]) -> tuple[CallParameter, ...] | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from afd_patchkit.names.analysis import mangle
 from afd_patchkit.names.bindings import absolute_module, module_bindings
-from afd_patchkit.references.calls import Shape
+from afd_patchkit.references.calls import Shape, copies
 from afd_patchkit.references.infer import Env, Inference
 from afd_patchkit.references.things import (
     UNKNOWN,
@@ -35,7 +35,7 @@ _CATCH_ABSENCE = frozenset(
 
 _ASK_FOR_CLASS = frozenset(["isinstance", "issubclass"])
 
-Use = Literal["call", "read", "owner", "base", "type", "set", "import", "annotation", "all"]
+Use = Literal["call", "read", "owner", "base", "type", "set", "import", "annotation", "copy", "all"]
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Reference:
     Attributes:
         key: what is referred to, as it is looked up: `package.module`, `package.module:name`, `package.module:Class.name`;
             with `super` between class and name when a class's bases are meant. It stays the same when the definition moves to a base.
-        use: how it is used; `type` where only a class can stand (`isinstance`, `except`, `case`, before a member's name); `all` when
-            everything about it counts.
+        use: how it is used; `type` where only a class can stand (`isinstance`, `except`, `case`, before a member's name); `copy` where a record is
+            made of another one field by field; `all` when everything about it counts.
         thing: what that leads to.
         node: the expression, or the import.
         line: 1-based line of the text.
@@ -317,7 +317,11 @@ class _Collector:
             use = "type" if isinstance(thing, Class) else "read"
         shape = Shape.of(call) if call is not None else None
         line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
-        self.found.append(Reference(key, use, thing, node, line, column, shape, call, receiver, by_annotation))
+        found = Reference(key, use, thing, node, line, column, shape, call, receiver, by_annotation)
+        self.found.append(found)
+        made = self.classes.constructor(thing) if call is not None and isinstance(thing, Class) else None
+        if call is not None and isinstance(made, list) and copies(call, made):
+            self.found.append(replace(found, use="copy", shape=None))
 
     def _expected_absent(self, node: ast.AST) -> bool:
         return "*" in self.excused or (isinstance(node, ast.Attribute) and node.attr in self.excused)

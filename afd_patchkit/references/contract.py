@@ -212,7 +212,7 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
     Args:
         old: the contract before.
         new: the contract now.
-        uses: `call SHAPE`, `read`, `base`, `type`, `set`, `import` or `all`.
+        uses: `call SHAPE`, `read`, `base`, `type`, `set`, `import`, `copy` or `all`.
     """
     if old == new:
         return []
@@ -236,6 +236,8 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
         elif word == "call":
             found += _called(old.get("takes", ()), new.get("takes", ()), Shape.parse(rest))
             found += _made(old, new)
+        elif word == "copy":
+            found += _left_behind(old, new)
         elif word == "read":
             found += (
                 _passed_on(old.get("takes", ()), new.get("takes", ()))
@@ -288,6 +290,20 @@ def _fields(old: Data, new: Data) -> str:
     before, now = old.get("fields", []), new.get("fields", [])
     words = [f"new field {n}" for n in now if n not in before] + [f"field {n} gone" for n in before if n not in now]
     return ", ".join(words) or "what its constructor takes"
+
+
+def _left_behind(old: Data, new: Data) -> list[str]:
+    """The fields that a copy made field by field does not take along."""
+    if "fields" not in old or "fields" not in new:
+        return []
+    known = {p.name for p in _split(old.get("takes", ()))[0]}
+    return [f"new field {p.name}" for p in _split(new.get("takes", ()))[0] if p.name not in known]
+
+
+def members(old: Data, new: Data) -> list[str]:
+    """What changed for code that names every member of an enumeration."""
+    before, now = old.get("members", ()), new.get("members", ())
+    return [f"new member {name}" for name in now if name not in before] if before and now else []
 
 
 def _called(old: Sequence[str], new: Sequence[str], shape: Shape) -> list[str]:

@@ -79,7 +79,7 @@ def _judge_one(world: World, leaning: Leaning, places: Places, out: Judgement) -
         elif excuse != "upstream":
             out.excused[thing.name] = excuse
     elif isinstance(thing, FOUND):
-        out.counts.resolved += 1
+        out.counts.resolved += reference.use != "copy"  # the call itself is another one
         if reference.shape is not None:
             known, why = fits(thing, reference.shape, world.classes)
             if known is False and not reference.doubtful:

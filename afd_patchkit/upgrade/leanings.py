@@ -15,7 +15,7 @@ from afd_patchkit.assemble.workspace import Workspace
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.model import Manifest
 from afd_patchkit.project import Project
-from afd_patchkit.references.contract import changes
+from afd_patchkit.references.contract import changes, members
 from afd_patchkit.references.judge import Places, gone, missing_imports
 from afd_patchkit.references.patched import uses_of_patched
 from afd_patchkit.references.successors import successors
@@ -180,12 +180,15 @@ def changed_contracts(
         ref: the entry.
     """
     said: dict[str, Finding] = {}
+    named = {one.leaning.reference.key for one in here.found.get(ref, ()) if one.leaning.ours}
     for one, old in _pairs(here, base, locked, ref):
         reference = one.leaning.reference
         made = one.world.contract(reference.thing) if one.world.follows_upstream(reference.thing) else None
         if not one.works or (made is None and (one.world.is_entry(old.key) or here.problems.get(ref))):
             continue  # said as an error, or what is an error keeps it from being seen
         words = [_UNSEEN] if made is None else changes(old.contract, made.data, [reference.used])
+        if made is not None and named >= {f"{old.key}.{name}" for name in old.contract.get("members", ())}:
+            words += [w for w in members(old.contract, made.data) if w not in words]
         if not words:
             continue
         delta, at = one.places.of(one.leaning)

@@ -23,6 +23,7 @@ ENGINE = """
 import dataclasses
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 from acme.base import Base
 from acme.tools import helper, shared
@@ -328,6 +329,8 @@ class V(W):
         return out
 """
 UP = ("import acme.tools as up",)
+MORE = ("engine", "    rank: int = 0\n", "    rank: int = 0\n    more: int = 0\n")
+ODD = {"engine": ENGINE + "\n\n@dataclass\nclass Odd:\n    size: int\n    rank: int\n    odd: int = 0\n"}
 TRIM = ("tools", "def trim(x):", "def strip(x):")
 UPGRADED = {
     "A4 a function renamed": became("up.trim(1)", "conflict", TRIM, imports=UP, says=("likely successor: acme.tools:strip",)),
@@ -366,6 +369,23 @@ UPGRADED = {
     ),
     "a member gone": became("Mode.OFF", "conflict", ("engine", "    OFF = 2\n", "")),
     "a member more": became("Mode.OFF", "unchanged", ("engine", "    OFF = 2\n", "    OFF = 2\n    AUTO = 3\n")),
+    "every member is named, and there is one more": became(
+        "if out is Mode.ON:\n    pass\nelif out is Mode.OFF:\n    pass", "review", ("engine", "    OFF = 2\n", "    OFF = 2\n    AUTO = 3\n"), says=("new member AUTO",)
+    ),
+    "every member in cases, and there is one more": became(
+        "match out:\n    case Mode.ON:\n        pass\n    case Mode.OFF:\n        pass", "review", ("engine", "    OFF = 2\n", "    OFF = 2\n    AUTO = 3\n")
+    ),
+    "every member is named, and one has another value": became("if out in (Mode.ON, Mode.OFF):\n    pass", "unchanged", ("engine", "    OFF = 2\n", "    OFF = 3\n")),
+    "the members are gone through": became("out = list(Mode)", "unchanged", ("engine", "    OFF = 2\n", "    OFF = 2\n    AUTO = 3\n")),
+    "copied field by field": became("Batch(size=batch.size, rank=batch.rank)", "review", MORE, says=("new field more",)),
+    "copied field by field, one changed": became("TRIPLE(size=batch.size, rank=batch.rank, odd=1)".replace("TRIPLE", "Odd"), "review", ("engine", "    odd: int = 0\n", "    odd: int = 0\n    even: int = 0\n"), files=ODD),
+    "copied by position": became("Batch(batch.size, batch.rank)", "review", MORE),
+    "copied, and the new one belongs to no object": became("Batch(size=batch.size, rank=batch.rank)", "unchanged", ("engine", MORE[1], MORE[1] + "    more: ClassVar[int] = 0\n")),
+    "copied, and the new one is made elsewhere": became("Batch(size=batch.size, rank=batch.rank)", "unchanged", ("engine", MORE[1], MORE[1] + "    more: int = dataclasses.field(init=False, default=0)\n")),
+    "made of other things": became("Batch(size=batch.rank, rank=batch.size)", "unchanged", MORE),
+    "made of every field": became("Batch(size=1, rank=2)", "unchanged", MORE),
+    "made of two objects": became("Batch(size=batch.size, rank=out.rank)", "unchanged", MORE),
+    "replaced": became("dataclasses.replace(batch, size=batch.size, rank=batch.rank)", "unchanged", MORE),
     "a class became a function": became("isinstance(out, K)", "conflict", ("engine", "class K:\n    def __init__(self, a):\n        self.a = a", "def K(a):\n    return a")),
     "a class that is only asked for": became("isinstance(out, K)", "unchanged", ("engine", "def __init__(self, a):", "def __init__(self, a, b):")),
     "a class caught that is none": became("try:\n    pass\nexcept K:\n    raise", "conflict", ("engine", "class K:\n    def __init__(self, a):\n        self.a = a", "def K(a):\n    return a")),
