@@ -7,11 +7,14 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from afd_patchkit import header
+from afd_patchkit.delta.buffer import Buffer, Run
 from afd_patchkit.model import Entry, Probe
-from afd_patchkit.source.text import SourceFile
+from afd_patchkit.source.notices import is_cookie, notices
+from afd_patchkit.source.text import SourceFile, Span
 
 WIDTH = 100
-_NOTICE = re.compile(r"SPDX-|copyright", re.IGNORECASE)
+_TAG = re.compile(r"#\s*SPDX-")
+_SHOWN = re.compile(r"SPDX-|copyright", re.IGNORECASE)
 
 
 def wrap(label: str, text: str) -> list[str]:
@@ -26,43 +29,61 @@ def wrap(label: str, text: str) -> list[str]:
     )
 
 
-def notices(files: Iterable[SourceFile]) -> list[str]:
-    """Licence and copyright lines at the top of the used files, each once, in order of the files' paths."""
-    found: dict[str, None] = {}
+def kept_notices(files: Iterable[SourceFile]) -> Buffer:
+    """What the used files say of licence, authors and origin, as comments: tags line by line, then paragraphs, each once.
+
+    Lines of upstream are upstream's in the buffer, so that outlines fold them; those that say a licence or a copyright are shown.
+    """
+    tags: dict[str, Buffer] = {}
+    rest: dict[str, Buffer] = {}
     for file in sorted(files, key=lambda f: f.path):
-        for line in file.text.split("\n"):
-            if not line.startswith("#"):
-                if line.strip():
-                    break
-                continue
-            if _NOTICE.search(line):
-                found[line.rstrip()] = None
-    return list(found)
+        for paragraph in notices(file):
+            lines = [(file.slice(span), _comment(file, span)) for span in paragraph]
+            tags |= {text: line for text, line in lines if _TAG.match(text) and text not in tags}
+            more = [(text, line) for text, line in lines if not _TAG.match(text)]
+            if any(text.strip("# ") for text, _ in more):
+                rest.setdefault(
+                    "\n".join(text for text, _ in more), Buffer(run for _, line in more for run in line.runs)
+                )
+    blank = Buffer.emitted("#\n", (), "owned")
+    parts = [Buffer(run for line in tags.values() for run in line.runs), *rest.values()]
+    found = Buffer(run for part in parts if part.runs for run in (*part.runs, *blank.runs))
+    # a line of another place must not become a declaration of the encoding
+    return blank + blank + found if any(map(is_cookie, found.text.split("\n")[:2])) else found
+
+
+def _comment(file: SourceFile, span: Span) -> Buffer:
+    """One line as a comment."""
+    text = file.slice(span)
+    if text.startswith("#") and _SHOWN.search(text):
+        return Buffer.emitted(f"{text}\n", (), "owned")
+    if text.startswith("#"):
+        kept = Buffer.verbatim(file, span)
+        return kept + Buffer.emitted("\n", (), "owned")
+    return Buffer([Run("# ", None, 0, (), "comment"), Run(text, file, span.start), Run("\n", None, 0, (), "comment")])
 
 
 def file_header(
     *, manifest: str, summary: str, module: str, pins: Sequence[str], files: Iterable[SourceFile]
-) -> list[str]:
-    """The lines above a module's imports.
+) -> Buffer:
+    """The text above a module's imports.
 
     Args:
         manifest: path of the manifest, as it is shown.
         summary: what the module is; becomes its docstring.
         module: path below the generated package.
         pins: one line for each pin that text comes from.
-        files: the upstream files whose licence and copyright lines must stand above.
+        files: the upstream files whose notices must stand above.
     """
-    lines = notices(files)
-    if lines:
-        lines.append("#")
-    lines.append(header.line(manifest))
+    lines = [header.line(manifest)]
     lines += [f"# Pin: {pin}" for pin in pins]
     lines.append(f"# Regenerate: afd-patchkit regen {module}")
     doc = " ".join(summary.split())
     escaped = doc.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     if escaped.endswith('"'):
         escaped = escaped[:-1] + '\\"'
-    return [*lines, "", f'"""{escaped}"""']
+    text = "\n".join([*lines, "", f'"""{escaped}"""']) + "\n"
+    return kept_notices(files) + Buffer.emitted(text, (), "owned")
 
 
 def entry_header(

@@ -434,9 +434,9 @@ class ModuleMaker:
             pins=[self.workspace.describe(pin) for pin in sorted({pin for pin, _ in files})],
             files=files.values(),
         )
-        top = "\n".join(header) + "\n" + (f"\n{block.strip()}\n" if block.strip() else "")
-        buffer = Buffer.emitted(top, (), "owned") + Buffer(run for _, run in bodies(live))
-        own = self._own_text(top, live)
+        top = header + Buffer.emitted(f"\n{block.strip()}\n" if block.strip() else "", (), "owned")
+        buffer = top + Buffer(run for _, run in bodies(live))
+        own = self._own_text(top.text, live)
         parts = {part.path: "\n" * (part.first_line - 1) + part.body for part in self.parts.values()}
         prove_module(self.manifest, own, Places(self.manifest, parts, self.marker))
         return GeneratedModule(
