@@ -14,7 +14,7 @@ from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.report import ModuleCounts, ModuleReport
 from afd_patchkit.project import Project
 from afd_patchkit.run.lock import Lock
-from afd_patchkit.run.ownership import foreign, module_path, outline_path, unknown_files
+from afd_patchkit.run.ownership import foreign, licence_paths, module_path, outline_path, unknown_files
 from afd_patchkit.run.support import support_files
 
 
@@ -43,6 +43,8 @@ def check_files(project: Project, lock: Lock, *, complete: bool = False) -> list
     if need_modules:
         for path, text in support.items():
             found += _check(project, path, sha256(text), "file", None)
+        for path, digest in sorted(licence_paths(project, lock).items()):
+            found += _check(project, path, digest, "licence file", None)
     found += [foreign(project, path) for path in unknown_files(project, expected, support)]
     return found
 

@@ -21,6 +21,7 @@ from afd_patchkit.run.compare import check_files, locked_report, stale_inputs
 from afd_patchkit.run.dependents import dependents
 from afd_patchkit.run.differences import differences, status_of
 from afd_patchkit.run.installs import with_installs
+from afd_patchkit.run.licences import licence_files
 from afd_patchkit.run.lock import Lock, check_entries, load
 from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
@@ -136,7 +137,7 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
     if lock is not None and options.modules and not elsewhere:
         kept = {name: found for name, found in lock["modules"].items() if name not in {r.module for r in results}}
         inputs = partly(lock, inputs, results)
-    new = build_lock(kept, lock, inputs, pins, results, opener, moved)
+    new = build_lock(kept, lock, inputs, pins, results, opener, moved, full=options.full)
     findings = [*(f for result in results for f in result.findings), *_other_tool(project, lock)]
     hands = {name: loaded.pins.pins[name].identity for name in by_hand(loaded.pins, lock) if name not in moved}
     counted = references if options.full and not options.modules else None
@@ -173,7 +174,8 @@ def written(made: Generated, more: Sequence[Finding] = ()) -> Report:
         return made.report([*findings, *edits], {})
     target = made.target
     old = made.lock if target is project else load(target.lock, target.shown(target.lock))
-    paths, removed = write_generated(target, old, made.new, made.results)
+    licences = licence_files(target, made.new, made.opener)
+    paths, removed = write_generated(target, old, made.new, made.results, licences)
     status = {r.module: "written" if touched(target, r, paths) else "unchanged" for r in made.results}
     return made.report(findings, status, paths, removed)
 

@@ -12,6 +12,7 @@ from afd_patchkit.files import read_regular
 from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Position, finding
 from afd_patchkit.run.shape import wrong_entries, wrong_lock
+from afd_patchkit.upstream.licences import is_sound
 from afd_patchkit.version import ENGINE
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ def load(path: Path, shown: str) -> Lock | None:
         raise _broken(shown, problem)
     if outside := [name for name in lock["modules"] if not _MODULE.fullmatch(name)]:
         raise _broken(shown, f"{outside[0]!r} is no path of a module in the generated package")
+    licences = (name for pin in lock["pins"].values() for name in pin.get("licences", ()))
+    if (odd := next((name for name in licences if not is_sound(name)), None)) is not None:
+        raise _broken(shown, f"{odd!a} is no name of a licence file")
     if lock["engine"] == ENGINE and (edited := _edited(lock, text)) is not None:
         raise _broken(shown, f"it was edited by hand: {edited}")
     for record in (*lock["modules"].values(), *lock["pins"].values()):

@@ -12,6 +12,7 @@ from afd_patchkit.findings.finding import Severity
 from afd_patchkit.model import Pin, Pins
 from afd_patchkit.names import elsewhere
 from afd_patchkit.run import lock as locks
+from afd_patchkit.run.licences import licence_digests
 from afd_patchkit.run.lock import Lock
 from afd_patchkit.run.pins import Opener
 from afd_patchkit.version import ENGINE, __version__
@@ -25,6 +26,8 @@ def build_lock(
     results: Sequence[ModuleResult],
     opener: Opener,
     moved: Mapping[str, str],
+    *,
+    full: bool = False,
 ) -> Lock:
     """The lock of this run.
 
@@ -36,6 +39,7 @@ def build_lock(
         results: what was generated.
         opener: the upstreams that were opened.
         moved: pins at another version than the pinned one.
+        full: whether what the lock knows of licence files is read again.
     """
     modules: dict[str, Any] = dict(kept)
     files: dict[str, dict[str, Any]] = {}
@@ -48,6 +52,10 @@ def build_lock(
         for pin, used in result.files.items():
             for path, (raw, text) in used.items():
                 files.setdefault(pin, {})[path] = {"raw": raw, "text": text}
+    if not any(result.failed for result in results):
+        licences = {name: licence_digests(name, opener, full=full) for name in files}
+    else:
+        licences = {name: (opener.known(name) or {}).get("licences", {}) for name in files}
     asked = {pin for found in modules.values() for pin in found.get("asks", ())}
     lock: Lock = {
         "schema": locks.SCHEMA,
@@ -55,7 +63,10 @@ def build_lock(
         "engine": ENGINE,
         "inputs": dict(inputs),
         "pins": {
-            name: _pin_record(name, pin, opener, files.get(name, {}), asked=name in asked)
+            name: {
+                **_pin_record(name, pin, opener, files.get(name, {}), asked=name in asked),
+                **({"licences": licences[name]} if name in licences else {}),
+            }
             for name, pin in pins.pins.items()
         },
         "modules": modules,

@@ -7,6 +7,7 @@ header of generated files. Everything else is somebody's work, and is named inst
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import Any
 from afd_patchkit.digests import sha256
 from afd_patchkit.files import read_regular
 from afd_patchkit.findings.finding import Finding, Position, finding
-from afd_patchkit.header import is_generated
+from afd_patchkit.header import is_generated, line
 from afd_patchkit.project import Project
+from afd_patchkit.upstream.licences import is_sound
 
 _RUNS = (".py", ".pyw", ".pyc", ".so", ".pyd")
 """Endings of files that Python imports; an extension module wins over a `.py` of the same name."""
@@ -33,6 +35,51 @@ def module_path(project: Project, module: str) -> Path:
 def outline_path(project: Project, module: str) -> Path:
     """Where a module's outline is."""
     return project.outlines / Path(module).with_suffix(".outline")
+
+
+def licence_folder(project: Project) -> Path:
+    """Where the licence files of the pins are."""
+    return project.package_folder / "licenses"
+
+
+def licence_sums(project: Project) -> Path:
+    """The list of them, which says which files there are the tool's: they have no header."""
+    return licence_folder(project) / "SHA256SUMS"
+
+
+def licence_paths(project: Project, lock: Mapping[str, Any] | None) -> dict[Path, str]:
+    """Path and digest of each licence file that a lock names."""
+    return {
+        licence_path(project, name, pin["version"], licence): digest
+        for name, pin in (lock or {}).get("pins", {}).items()
+        for licence, digest in pin.get("licences", {}).items()
+    }
+
+
+def licence_path(project: Project, pin: str, version: str, name: str) -> Path:
+    """Where a licence file of a pin is."""
+    return licence_folder(project) / re.sub(r"[^A-Za-z0-9.+!_-]", "_", f"{pin}-{version}") / name
+
+
+def sums_text(project: Project, lock: Mapping[str, Any]) -> bytes:
+    """The list of licence files, as `sha256sum` writes it."""
+    folder = licence_folder(project)
+    rows = sorted((p.relative_to(folder).as_posix(), digest) for p, digest in licence_paths(project, lock).items())
+    head = line(project.shown(project.pins))
+    return "".join([f"{head}\n", *(f"{digest}  {name}\n" for name, digest in rows)]).encode()
+
+
+def _summed(project: Project) -> dict[Path, str]:
+    """What the list on disk says: a lock of another branch may stand beside these files."""
+    path = licence_sums(project)
+    try:
+        data = read_regular(path) if project.linked(path) is None else b""
+    except OSError:
+        return {}
+    if not is_generated(data):
+        return {}
+    rows = (row.partition("  ") for row in data.decode("utf-8", "replace").splitlines())
+    return {licence_folder(project) / name: digest for digest, _, name in rows if is_sound(name)}
 
 
 def package_inits(project: Project, modules: Collection[str]) -> list[Path]:
@@ -96,8 +143,8 @@ def is_ours(path: Path, locked: str | None) -> bool:
 
 
 def locked_digests(project: Project, lock: Mapping[str, Any] | None) -> dict[Path, str]:
-    """The digest of each module and outline that the lock names."""
-    found = {}
+    """The digest of each file that the lock names, and of each licence file that their list on disk does."""
+    found = {**_summed(project), **licence_paths(project, lock)}
     for name, record in (lock or {}).get("modules", {}).items():
         if "sha256" in record:
             found[module_path(project, name)] = record["sha256"]
@@ -106,16 +153,17 @@ def locked_digests(project: Project, lock: Mapping[str, Any] | None) -> dict[Pat
 
 
 def leftovers(
-    project: Project, live: Collection[str], support: Collection[Path], lock: Mapping[str, Any] | None
+    project: Project, new: Mapping[str, Any], support: Collection[Path], lock: Mapping[str, Any] | None
 ) -> tuple[list[Path], list[Finding]]:
-    """Generated files that no manifest generates any more, and a finding for each file there that is not the tool's.
+    """Generated files that are not generated any more, and a finding for each file there that is not the tool's.
 
     Args:
         project: the project.
-        live: the modules that are generated.
-        support: what stands beside them in the package.
+        new: the lock that is written.
+        support: what stands beside the modules in the package.
         lock: the lock on disk; None when there is none.
     """
+    live = [name for name, found in new["modules"].items() if "sha256" in found]
     digests = locked_digests(project, lock)
     gone, findings = [], []
     for path in unknown_files(project, live, support):
@@ -123,6 +171,12 @@ def leftovers(
             gone.append(path)
         else:
             findings.append(foreign(project, path))
+    licences = licence_paths(project, new)
+    for path in _files(licence_folder(project)):
+        if not (path in licences or path in support or path.is_symlink() or path.suffix in _RUNS) and is_ours(
+            path, digests.get(path)
+        ):
+            gone.append(path)
     return gone, findings
 
 

@@ -90,6 +90,7 @@ _PIN = {
     "git?": str,
     "set?": {"*": _TEXTS},
     "completed?": {"*": str},
+    "licences?": {"*": str},
 }
 _LOCK = {
     "schema": int,

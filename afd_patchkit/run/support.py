@@ -13,7 +13,7 @@ from typing import Any
 
 from afd_patchkit.header import INIT, INSTALLS, RUNTIME, line
 from afd_patchkit.project import Project
-from afd_patchkit.run.ownership import package_inits
+from afd_patchkit.run.ownership import licence_paths, licence_sums, package_inits, sums_text
 
 _OWN = re.compile(r"^from afd_patchkit\.runtime\b", re.MULTILINE)
 _API = ("install", "scope", "uninstall", "verify")
@@ -28,6 +28,8 @@ def support_files(project: Project, lock: Mapping[str, Any]) -> dict[Path, bytes
     """
     live = {name: module for name, module in lock["modules"].items() if "sha256" in module}
     found = dict.fromkeys(package_inits(project, live), INIT)
+    if licence_paths(project, lock):
+        found[licence_sums(project)] = sums_text(project, lock)
     records = [(name, record) for name, module in live.items() for record in module.get("installs", ())]
     if not records:
         return found

@@ -41,7 +41,6 @@ def write_generated(
     from afd_patchkit.run.exchange import replace_files
 
     wanted = {project.generated / name: data for name, data in (extra or {}).items()}
-    live = [name for name, found in new["modules"].items() if "sha256" in found]
     for result in results:
         if result.text:
             wanted[module_path(project, result.module)] = result.text.encode()
@@ -49,7 +48,7 @@ def write_generated(
     support = support_files(project, new)
     wanted |= support
     wanted[project.lock] = locks.dumps(new)
-    removed, problems = leftovers(project, live, support, old)
+    removed, problems = leftovers(project, new, support, old)
     problems = in_the_way(project, wanted, old) + problems
     if problems:
         raise PatchkitError(*problems)

@@ -23,6 +23,7 @@ from afd_patchkit.findings.finding import Finding, Position, Severity, finding
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
 from afd_patchkit.model import Manifest, Pin, Pins
 from afd_patchkit.project import JOURNAL, Project
+from afd_patchkit.run.licences import licence_files
 from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.run.locking import build_lock
 from afd_patchkit.run.modules import generate_modules
@@ -126,7 +127,8 @@ def write(
     inputs |= {name: sha256(data.replace(b"\r\n", b"\n")) for name, data in files.items() if name in inputs}
     new = build_lock({}, lock, inputs, pins, results, opener, {})
     journal = json.dumps({"files": [_row(project, name, data) for name, data in sorted(files.items())]}).encode()
-    written, removed = write_generated(project, lock, new, results, extra={JOURNAL: journal})
+    extra = {**licence_files(project, new, opener), JOURNAL: journal}
+    written, removed = write_generated(project, lock, new, results, extra)
     finish(project)
     hidden = f"/{JOURNAL}"
     return [*sorted(files), *(w for w in written if not w.endswith(hidden)), *removed], []

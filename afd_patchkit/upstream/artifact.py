@@ -64,6 +64,10 @@ class ArtifactUpstream(SourceUpstream):
         """Paths of the Python files."""
         return self.index.rows.keys()
 
+    def licences(self) -> Collection[str]:
+        """Names of the licence files."""
+        return self.index.licences.keys()
+
     def prepare(self) -> None:
         """Load the member table.
 
@@ -93,8 +97,8 @@ class ArtifactUpstream(SourceUpstream):
     def _key(self) -> tuple[str, ...]:
         """Where the member table is kept; that of an sdist depends on which packages are taken from it."""
         if self.artifact.file.endswith(".whl"):
-            return "artifacts", self._sha256
-        return "artifacts", self._sha256, " ".join(self.request.packages)
+            return "members", self._sha256
+        return "members", self._sha256, " ".join(self.request.packages)
 
     def is_kept(self) -> bool:
         """Whether the cache has a member table for this artifact."""
@@ -116,7 +120,7 @@ class ArtifactUpstream(SourceUpstream):
             data = self._whole.get(path)
             if data is None:
                 # What the lock names needs no member table: content is its own proof.
-                digest = f"sha256:{locked[path]}" if path in locked else self.index.rows[path][0]
+                digest = f"sha256:{locked[path]}" if path in locked else self.index.digest(path)
                 data = store.blob(digest)
             if data is None:
                 missing.append(path)
@@ -124,7 +128,7 @@ class ArtifactUpstream(SourceUpstream):
                 found[path] = data
         if missing:
             for path in missing:
-                if path not in self.index.rows:
+                if self.index.row(path) is None:
                     raise self._no_file(path)
             if self.request.options.offline:
                 more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -160,7 +164,7 @@ class ArtifactUpstream(SourceUpstream):
             try:
                 for path, chunk in self._chunks(file, missing):
                     found[path] = index.verify(path, archives.extract(index.zip_member(path), chunk, file.filename))
-                    store.put(index.rows[path][0], found[path])
+                    store.put(index.digest(path), found[path])
             except RangesRefused as error:
                 self._no_ranges(file, error)
             except FetchError as error:
@@ -190,14 +194,14 @@ class ArtifactUpstream(SourceUpstream):
             kept = self._kept()
             if kept is not None:
                 # Another process may have done it while this one waited.
-                found = {path: data for path in wanted if (data := store.blob(kept.rows[path][0])) is not None}
+                found = {path: data for path in wanted if (data := store.blob(kept.digest(path))) is not None}
                 if len(found) == len(wanted):
                     self._whole.update(found)
                     return kept
             with downloaded(self.request.options, file, self._sha256, self.stats) as archive:
                 index, files = self._unpacked(file, archive)
             for path, data in files.items():
-                store.put(index.rows[path][0], data)
+                store.put(index.digest(path), data)
             store.put_document(index.to_json(), *self._key)
             self._whole = files
             return index
@@ -205,17 +209,18 @@ class ArtifactUpstream(SourceUpstream):
     def _unpacked(self, file: IndexFile, archive: IO[bytes]) -> tuple[MemberIndex, dict[str, bytes]]:
         if file.is_wheel:
             return unpack_wheel(archive, file.filename, self.request)
-        files = read_sdist(archive, file.filename, self.request)
-        rows = {path: [digest_of("sha256", data), len(data)] for path, data in files.items()}
+        files, licences = read_sdist(archive, file.filename, self.request)
+        tables = [{path: [digest_of("sha256", d), len(d)] for path, d in found.items()} for found in (files, licences)]
         pin = self.request.pin
-        return MemberIndex("sdist", file.filename, canonicalize_name(pin.distribution), pin.version, None, rows), files
+        index = MemberIndex("sdist", file.filename, canonicalize_name(pin.distribution), pin.version, None, *tables)
+        return index, {**files, **licences}
 
     def _chunks(self, file: IndexFile, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """The bytes of each member; neighbours come in one request, several requests run side by side."""
         index, options = self.index, self.request.options
         groups: list[list[str]] = []
         start = end = 0
-        for path in sorted(paths, key=lambda p: index.rows[p][2]):
+        for path in sorted(paths, key=lambda p: index.zip_member(p).start):
             member = index.zip_member(path)
             if groups and member.start <= end + _GAP and member.end - start <= _RANGE:
                 groups[-1].append(path)
@@ -309,7 +314,7 @@ def file_reader(file: IO[bytes]) -> archives.Reader:
 
 
 def unpack_wheel(archive: IO[bytes], name: str, request: Request) -> tuple[MemberIndex, dict[str, bytes]]:
-    """All Python files of a wheel at hand.
+    """All Python and licence files of a wheel at hand.
 
     Raises:
         UpstreamError: it is no sound wheel, or of another release.
@@ -317,7 +322,7 @@ def unpack_wheel(archive: IO[bytes], name: str, request: Request) -> tuple[Membe
     read = file_reader(archive)
     index = read_wheel(read, archive.seek(0, os.SEEK_END), name, request)
     files = {}
-    for path in index.rows:
+    for path in (*index.rows, *index.licences):
         member = index.zip_member(path)
         files[path] = index.verify(path, archives.extract(member, read(member.start, member.end), name))
     return index, files

@@ -17,6 +17,7 @@ from afd_patchkit.upstream.archives import safe_name
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.cache import matches
 from afd_patchkit.upstream.failures import Unavailable, corrupt, mismatch, offline, unreachable
+from afd_patchkit.upstream.licences import in_tree, is_licence
 from afd_patchkit.upstream.sdist import package_table
 from afd_patchkit.upstream.settings import redact
 from afd_patchkit.upstream.verified import Request, SourceUpstream
@@ -35,14 +36,20 @@ class GitUpstream(SourceUpstream):
         self._git = git
         self._repository: Repository | None = None
         self._table: Mapping[str, str] | None = None
+        self._licences: tuple[str, ...] = ()
 
     @property
     def _key(self) -> tuple[str, ...]:
-        return "git", self._git.commit, f"{self._git.subdirectory or ''} {' '.join(self.request.packages)}"
+        return "commits", self._git.commit, f"{self._git.subdirectory or ''} {' '.join(self.request.packages)}"
 
     def members(self) -> Collection[str]:
         """Paths of the Python files."""
-        return self._ids().keys()
+        return self._ids().keys() - set(self._licences) if self._licences else self._ids().keys()
+
+    def licences(self) -> Collection[str]:
+        """Names of the licence files: those of the subdirectory, and those of the repository that it has not."""
+        self._ids()
+        return self._licences
 
     def prepare(self) -> None:
         """Load the table of object ids.
@@ -55,7 +62,7 @@ class GitUpstream(SourceUpstream):
         store = self.request.options.store
         kept = store.document(*self._key)
         if kept is not None and all(isinstance(oid, str) for oid in kept.values()):
-            self._table = kept
+            self._use(kept)
             return
         if self.request.options.offline:
             raise Unavailable("git", f"commit {self._git.commit} is not in the cache")
@@ -63,12 +70,21 @@ class GitUpstream(SourceUpstream):
         with store.lock(repository.lock_name):
             repository.fetch_commit(self._git.commit)
         prefix = f"{self._git.subdirectory.strip('/')}/" if self._git.subdirectory else ""
-        ids = repository.tree(self._git.commit, prefix)
-        places = package_table(ids, self.request, f"commit {self._git.commit[:12]}")
-        self._table = {path: f"git:{ids[place]}" for path, place in places.items()}
+        label = f"commit {self._git.commit[:12]}"
+        whole = repository.tree(self._git.commit, prefix)
+        ids = {path.removeprefix(prefix): oid for path, oid in whole.items() if path.startswith(prefix)}
+        places = package_table(ids, self.request, label)
+        table = {path: f"git:{ids[place]}" for path, place in places.items()}
+        of_repository = {path: f"git:{whole[path]}" for path in in_tree(whole, label)}
+        table |= of_repository | {path: f"git:{ids[path]}" for path in in_tree(ids, label)}
+        self._use(table)
         self.stats.add(bytes=repository.received, requests=repository.fetches)
         repository.received = repository.fetches = 0
-        store.put_document(dict(self._table), *self._key)
+        store.put_document(table, *self._key)
+
+    def _use(self, table: Mapping[str, str]) -> None:
+        self._table = table
+        self._licences = tuple(path for path in table if not path.endswith(".py"))
 
     def load(self, paths: Collection[str]) -> Mapping[str, bytes]:
         """Verified contents, from the cache or the repository."""
@@ -196,16 +212,20 @@ class Repository:
             raise Unavailable("git", f"{_plain(self._url)} has no commit {commit}")
 
     def tree(self, commit: str, prefix: str) -> dict[str, str]:
-        """Path (below `prefix`) to object id of the regular Python files; links and submodules are left out."""
+        """Path to object id of the regular Python files below `prefix`, and of licence files there and at the top.
+
+        Links and submodules are left out.
+        """
         out = self._run("ls-tree", "-r", "-z", "--full-tree", commit)
         ids = {}
         for line in out.split(b"\0"):
             head, _, raw = line.partition(b"\t")
-            if not raw.endswith(b".py") or head.split(b" ")[0] not in _REGULAR:
+            if head.split(b" ")[0] not in _REGULAR:
                 continue
             path = raw.decode("utf-8", "surrogateescape")
-            if path.startswith(prefix):
-                ids[safe_name(path.removeprefix(prefix), f"commit {commit[:12]}")] = head.split(b" ")[2].decode()
+            below = path.removeprefix(prefix) if path.startswith(prefix) else None
+            if is_licence(path) or (below is not None and (below.endswith(".py") or is_licence(below))):
+                ids[safe_name(path, f"commit {commit[:12]}")] = head.split(b" ")[2].decode()
         return ids
 
     def blobs(self, oids: Iterable[str]) -> list[bytes]:

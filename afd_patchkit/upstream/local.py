@@ -11,10 +11,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from afd_patchkit.digests import sha256_of_file
+from afd_patchkit.files import read_regular
 from afd_patchkit.upstream.artifact import unpack_wheel
 from afd_patchkit.upstream.base import Artifact
 from afd_patchkit.upstream.cache import digest_of
 from afd_patchkit.upstream.failures import Unavailable, bad_source, corrupt, mismatch, refused
+from afd_patchkit.upstream.licences import in_tree, in_wheel, is_licence
 from afd_patchkit.upstream.sdist import package_table, pkg_info, read_sdist
 from afd_patchkit.upstream.verified import Request, SourceUpstream
 from afd_patchkit.upstream.wheel import check_identity, parse_record
@@ -59,30 +61,37 @@ def _open_archive(request: Request, path: Path) -> SourceUpstream:
                 details=(f"locked: sha256 {locked.sha256}", f"found:  sha256 {digest}"),
             )
         if path.name.endswith(".whl"):
-            index, files = unpack_wheel(archive, path.name, request)
-            kind = index.kind
+            index, unpacked = unpack_wheel(archive, path.name, request)
+            licences = {name: unpacked[name] for name in index.licences}
+            files, kind = {name: unpacked[name] for name in index.rows}, index.kind
         else:
-            files, kind = read_sdist(archive, path.name, request, public=True), "sdist"
-    return FilesUpstream(request, Artifact(kind, path.name, digest), files)
+            (files, licences), kind = read_sdist(archive, path.name, request, public=True), "sdist"
+    return FilesUpstream(request, Artifact(kind, path.name, digest), files, licences)
 
 
 class FilesUpstream(SourceUpstream):
     """Files of an archive at hand."""
 
-    def __init__(self, request: Request, artifact: Artifact, files: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, request: Request, artifact: Artifact, files: Mapping[str, bytes], licences: Mapping[str, bytes]
+    ) -> None:
         super().__init__(request, artifact, "path")
-        self._bytes = files
+        self._bytes, self._licences = files, licences
 
     def members(self) -> Collection[str]:
         """Paths of the Python files."""
         return self._bytes.keys()
 
+    def licences(self) -> Collection[str]:
+        """Names of the licence files."""
+        return self._licences.keys()
+
     def load(self, paths: Collection[str]) -> Mapping[str, bytes]:
-        """Read these files of the tree."""
+        """Read these files of the archive."""
         for path in paths:
-            if path not in self._bytes:
+            if path not in self._bytes and path not in self._licences:
                 raise self._no_file(path)
-        return self._bytes
+        return {**self._bytes, **self._licences}
 
 
 class TreeUpstream(SourceUpstream):
@@ -102,22 +111,28 @@ class TreeUpstream(SourceUpstream):
             # Let the error say what is there instead.
             files = [f"{entry.name}/__init__.py" for entry in root.iterdir() if (entry / "__init__.py").is_file()]
         self._places = package_table(files, request, str(root))
+        self._licences = _licences_of(root, request)
 
     def members(self) -> Collection[str]:
         """Paths of the Python files."""
         return self._places.keys()
 
+    def licences(self) -> Collection[str]:
+        """Names of the licence files."""
+        return self._licences.keys()
+
     def load(self, paths: Collection[str]) -> Mapping[str, bytes]:
         """The files' bytes; a link out of the tree is refused."""
         found = {}
         for path in paths:
-            if path not in self._places:
+            below = self._places.get(path) or self._licences.get(path)
+            if below is None:
                 raise self._no_file(path)
-            place = self._root / self._places[path]
+            place = self._root / below
             if not place.resolve().is_relative_to(self._real):
-                raise refused(str(self._root), f"{self._places[path]} is a link out of the tree", path=path)
+                raise refused(str(self._root), f"{below} is a link out of the tree", path=path)
             try:
-                found[path] = place.read_bytes()
+                found[path] = read_regular(place)
             except OSError as error:
                 raise bad_source(f"{place} of pin {self.pin} cannot be read: {error.strerror or error}") from None
         return found
@@ -130,6 +145,30 @@ def _python_files(root: Path, package: str) -> Iterator[str]:
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         below = Path(folder).relative_to(root).as_posix()
         yield from (f"{below}/{name}" for name in names if name.endswith(".py"))
+
+
+def _licences_of(root: Path, request: Request) -> dict[str, str]:
+    """Name to path below `root` of the licence files of a tree; of a folder of installed distributions, those of this one."""
+    tops = sorted(entry.name for entry in root.iterdir())
+    mine = canonicalize_name(request.pin.distribution)
+    for info in tops:
+        name, _, version = info.removesuffix(".dist-info").rpartition("-")
+        if info.endswith(".dist-info") and canonicalize_name(name) == mine and _same(version, request.version):
+            return in_wheel(_files_below(root, info), info, str(root))
+    below = [path for top in tops if is_licence(f"{top}/x") for path in _files_below(root, top)]
+    return in_tree([*(top for top in tops if (root / top).is_file()), *below], str(root))
+
+
+def _same(version: str, wanted: Version) -> bool:
+    try:
+        return Version(version) == wanted
+    except InvalidVersion:
+        return False
+
+
+def _files_below(root: Path, folder: str) -> Iterator[str]:
+    for current, _, names in os.walk(root / folder):
+        yield from ((Path(current) / name).relative_to(root).as_posix() for name in names)
 
 
 def _check_tree(request: Request, root: Path) -> None:
@@ -147,29 +186,40 @@ def _check_tree(request: Request, root: Path) -> None:
 class InstalledUpstream(SourceUpstream):
     """An installed distribution; every file is checked against its `RECORD`, nothing is imported."""
 
-    def __init__(self, request: Request, artifact: Artifact, root: Path, digests: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        request: Request,
+        artifact: Artifact,
+        root: Path,
+        digests: Mapping[str, str],
+        licences: Mapping[str, tuple[str, str]],
+    ) -> None:
         super().__init__(request, artifact, "installed")
-        self._root, self._digests = root, digests
+        self._root, self._digests, self._licences = root, digests, licences
 
     def members(self) -> Collection[str]:
         """Paths of the Python files."""
         return self._digests.keys()
 
+    def licences(self) -> Collection[str]:
+        """Names of the licence files."""
+        return self._licences.keys()
+
     def load(self, paths: Collection[str]) -> Mapping[str, bytes]:
         """Read these files, and verify them against `RECORD`."""
         found = {}
         for path in paths:
-            if path not in self._digests:
+            if path not in self._digests and path not in self._licences:
                 raise self._no_file(path)
+            place, digest = self._licences.get(path) or (path, self._digests[path])
             try:
-                data = (self._root / path).read_bytes()
+                data = read_regular(self._root / place)
             except OSError as error:
                 raise corrupt(
                     f"{path} of the installed {self.request.pin.distribution} cannot be read: {error.strerror or error}",
                     path=path,
                     help="Install the distribution again, or give another source with --source.",
                 ) from None
-            digest = self._digests[path]
             if digest_of(digest.partition(":")[0], data) != digest:
                 raise corrupt(
                     f"{path} of the installed {self.request.pin.distribution} is not the file that was installed",
@@ -194,10 +244,16 @@ def open_installed(request: Request) -> SourceUpstream:
     text = candidate.read_text("RECORD")
     if text is None:
         raise Unavailable("installed", f"{root} has no RECORD to verify it by")
-    digests = {
+    label = f"installed {request.pin.distribution}"
+    recorded = {
         path: digest
-        for path, digest in parse_record(text.encode(), f"installed {request.pin.distribution}").items()
-        if path.endswith(".py") and not path.startswith(("/", "../")) and "/../" not in path and "\\" not in path
+        for path, digest in parse_record(text.encode(), label).items()
+        if not path.startswith(("/", "../")) and "/../" not in path and "\\" not in path
+    }
+    digests = {path: digest for path, digest in recorded.items() if path.endswith(".py")}
+    infos = {path.partition("/")[0] for path in recorded if path.partition("/")[0].endswith(".dist-info")}
+    licences = {
+        name: (path, recorded[path]) for info in sorted(infos) for name, path in in_wheel(recorded, info, label).items()
     }
     if request.pin.packages:
         tops = request.packages
@@ -211,7 +267,7 @@ def open_installed(request: Request) -> SourceUpstream:
     if locked is not None and locked.sha256 is not None:
         _agrees(request, digests, root)
         info = locked
-    return InstalledUpstream(request, info, root, digests)
+    return InstalledUpstream(request, info, root, digests, licences)
 
 
 def _find(request: Request) -> Distribution:

@@ -1,4 +1,4 @@
-"""What is taken from an sdist: the Python files of the import packages, in memory."""
+"""What is taken from an sdist: the Python files of the import packages, and the licence files, in memory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import IO
 
 from afd_patchkit.upstream import archives
 from afd_patchkit.upstream.failures import mismatch, refused
+from afd_patchkit.upstream.licences import in_tree, is_licence
 from afd_patchkit.upstream.verified import Request
 from afd_patchkit.upstream.wheel import check_identity
 
 
-def read_sdist(file: IO[bytes], archive: str, request: Request, *, public: bool = False) -> dict[str, bytes]:
-    """Path inside the distribution to content, for the Python files of the pin's packages.
+def read_sdist(
+    file: IO[bytes], archive: str, request: Request, *, public: bool = False
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Path inside the distribution to content, for the Python files of the pin's packages; name to content of licence files.
 
     Args:
         file: the archive.
@@ -47,11 +50,16 @@ def read_sdist(file: IO[bytes], archive: str, request: Request, *, public: bool 
         raise refused(archive, f"an sdist has one top folder, this has {', '.join(sorted(roots)[:3])}")
     root = f"{roots.pop()}/" if roots else ""
     table = package_table((path.removeprefix(root) for path in files), request, archive)
-    return {path: files[root + place] for path, place in table.items()}
+    licences = in_tree((path.removeprefix(root) for path in files), archive)
+    return (
+        {path: files[root + place] for path, place in table.items()},
+        {name: files[root + place] for name, place in licences.items()},
+    )
 
 
 def _wanted(path: str) -> bool:
-    return path.endswith(".py") or (path.endswith("/PKG-INFO") and path.count("/") == 1)
+    below = path.partition("/")[2]
+    return path.endswith(".py") or below == "PKG-INFO" or is_licence(below)
 
 
 def pkg_info(text: str) -> tuple[str, str]:

@@ -83,8 +83,27 @@ class SourceUpstream(CachingUpstream):
         """Paths of the Python files of the distribution."""
         raise NotImplementedError
 
+    def licences(self) -> Collection[str]:
+        """Names of the licence and notice files of the distribution, as they lie in its source tree."""
+        raise NotImplementedError
+
+    def licence_files(self, names: Collection[str]) -> dict[str, bytes]:
+        """The content of licence files; the cache keeps it.
+
+        Raises:
+            UpstreamError: one is not there (PK405), or fails verification.
+        """
+        for name in names:
+            if name not in self.licences():
+                raise self._no_file(name)
+        loaded = self.load(names) if names else {}
+        found = {name: loaded[name] for name in names}
+        for data in found.values():
+            self.request.options.store.put(f"sha256:{sha256(data)}", data)
+        return found
+
     def load(self, paths: Collection[str]) -> Mapping[str, bytes]:
-        """The bytes of these members, verified against what the artifact says about them.
+        """The bytes of these members or licence files, verified against what the artifact says about them.
 
         Raises:
             UpstreamError: they cannot be had or fail verification.

@@ -17,6 +17,7 @@ from afd_patchkit.upstream import archives
 from afd_patchkit.upstream.archives import Reader, ZipMember
 from afd_patchkit.upstream.cache import digest_of, matches
 from afd_patchkit.upstream.failures import corrupt, mismatch, refused
+from afd_patchkit.upstream.licences import in_wheel
 from afd_patchkit.upstream.verified import Request
 
 _STRONG = {"sha256", "sha384", "sha512"}
@@ -34,6 +35,7 @@ class MemberIndex:
         record: digest of a wheel's `RECORD`.
         rows: path to `[digest, size]`, for wheels followed by the place in the zip, and by the member's name where it
             is not the path. Plain lists, because thousands of them are read from JSON on every run.
+        licences: the same for licence files, by name.
     """
 
     kind: str
@@ -42,6 +44,15 @@ class MemberIndex:
     version: str
     record: str | None
     rows: Mapping[str, list[Any]]
+    licences: Mapping[str, list[Any]]
+
+    def row(self, path: str) -> list[Any] | None:
+        """What is known of a file, or of a licence file by name."""
+        return self.rows.get(path) or self.licences.get(path)
+
+    def digest(self, path: str) -> str:
+        """The digest that a file must have."""
+        return str((self.row(path) or self.rows[path])[0])
 
     def to_json(self) -> dict[str, Any]:
         """As plain data, for the cache."""
@@ -49,7 +60,7 @@ class MemberIndex:
 
     def zip_member(self, path: str) -> ZipMember:
         """Where a file lies in the wheel."""
-        _, size, start, end, compressed, method, crc, *name = self.rows[path]
+        _, size, start, end, compressed, method, crc, *name = self.row(path) or self.rows[path]
         return ZipMember(name[0] if name else path, start, end, compressed, size, method, crc)
 
     def verify(self, path: str, data: bytes) -> bytes:
@@ -58,7 +69,7 @@ class MemberIndex:
         Raises:
             UpstreamError: it is not (PK403).
         """
-        digest = self.rows[path][0]
+        digest = self.digest(path)
         if not matches(digest, data):
             found = digest_of(digest.partition(":")[0], data)
             raise corrupt(
@@ -92,22 +103,28 @@ def read_wheel(read: Reader, size: int, archive: str, request: Request) -> Membe
     digests = parse_record(raw, archive)
     data_folder = f"{info}.data/"
     rows: dict[str, list[Any]] = {}
+
+    def row(member: ZipMember, path: str) -> list[Any]:
+        digest = digests.get(member.name)
+        if digest is None:
+            raise corrupt(f"{member.name} in {archive} has no usable digest in RECORD", path=member.name)
+        found = [digest, member.size, member.start, member.end, member.compressed, member.method, member.crc]
+        return found if path == member.name else [*found, member.name]
+
     for member in members:
         path = member.name
         for scheme in ("purelib/", "platlib/"):
             path = path.removeprefix(data_folder + scheme)
         if not path.endswith(".py") or path.startswith(data_folder):
             continue
-        digest = digests.get(member.name)
-        if digest is None:
-            raise corrupt(f"{member.name} in {archive} has no usable digest in RECORD", path=member.name)
         if path in rows:
             raise refused(archive, f"two members install {path!r}", path=path)
-        rows[path] = [digest, member.size, member.start, member.end, member.compressed, member.method, member.crc]
-        if path != member.name:
-            rows[path].append(member.name)
+        rows[path] = row(member, path)
+    by_name = {member.name: member for member in members}
+    found = in_wheel(by_name, f"{info}.dist-info", archive)
+    kept = {licence: row(by_name[path], licence) for licence, path in found.items()}
     record = "sha256:" + sha256(raw)
-    return MemberIndex("wheel", archive, canonicalize_name(name), version, record, rows)
+    return MemberIndex("wheel", archive, canonicalize_name(name), version, record, rows, kept)
 
 
 def parse_record(raw: bytes, archive: str) -> dict[str, str]:

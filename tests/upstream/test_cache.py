@@ -100,8 +100,8 @@ cache = Path(sys.argv[1])
 store, digest = Store(cache), digest_of("sha256", b"X = 1\\n")
 store.put(digest, b"X = 1\\n")
 rows = {"acme/x.py": [digest, 6]}
-store.put_document({"kind": "wheel", "file": "a.whl", "distribution": "acme", "version": "1.0", "record": None, "rows": rows},
-                   "artifacts", "0" * 64)
+store.put_document({"kind": "wheel", "file": "a.whl", "distribution": "acme", "version": "1.0", "record": None, "rows": rows, "licences": {}},
+                   "members", "0" * 64)
 locks = {"locked": {"acme/x.py": digest.partition(":")[2]}, "locked_artifact": Artifact("wheel", "a.whl", "0" * 64)}
 upstream = open_upstream("acme", Pin(distribution="acme", version="1.0"), SourceOptions(cache_dir=cache), **locks)
 print(upstream.read("acme.x").text.strip(), list(upstream.modules()))

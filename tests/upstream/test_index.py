@@ -301,7 +301,7 @@ def test_corrupted_member_table_is_built_again(index: Index, open_acme: Open, tm
     index.add(WHEEL, make_wheel())
     first = open_acme()
     first.read("acme.engine")
-    (table,) = (tmp_path / "cache" / "v1" / "artifacts").iterdir()
+    (table,) = (tmp_path / "cache" / "v1" / "members").iterdir()
     good = table.read_bytes()
     table.write_bytes(damage)
     again = open_acme(locked_artifact=first.artifact)
