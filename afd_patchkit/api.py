@@ -18,7 +18,7 @@ from afd_patchkit.findings.finding import Finding, Position, Severity
 from afd_patchkit.findings.report import ModuleReport, PinReport, Progress, Report
 from afd_patchkit.project import JOURNAL, Project
 from afd_patchkit.run import lock as locks
-from afd_patchkit.run.compare import check_files, locked_report, stale_inputs
+from afd_patchkit.run.compare import absent, check_files, locked_report, stale_inputs
 from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.ownership import module_path, outline_path
 from afd_patchkit.source.deep import deep
@@ -179,12 +179,13 @@ def _report(project: Project, options: RunOptions, *, check: bool) -> Report:
 def _compared(project: Project, options: RunOptions) -> Report:
     _end_upgrade(project, check=True)
     lock, inputs = _state(project)
-    if (quick := _quick(project, lock, inputs, options, check=True)) is not None:
-        return quick
-    from afd_patchkit.run.generate import checked, generate
+    report = _quick(project, lock, inputs, options, check=True)
+    if report is None:
+        from afd_patchkit.run.generate import checked, generate
 
-    made = generate(project, lock, inputs, options)
-    return checked(made, _judged(project, made))
+        made = generate(project, lock, inputs, options)
+        report = checked(made, _judged(project, made))
+    return replace(report, findings=(*report.findings, *absent(project, lock)))
 
 
 def _regenerated(project: Project, options: RunOptions) -> Report:

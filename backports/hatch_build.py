@@ -1,76 +1,49 @@
-"""Build hook of `afd-backports`: the wheel carries exactly the generated modules that the lock names.
+"""Build hooks of `afd-backports`: the modules that the repository around this folder has generated, and the licences of their upstreams.
 
-The modules embed upstream text, so git ignores them: `afd-patchkit regen` writes them to `../generated/`. A wheel of missing,
-stale or hand-edited modules is refused, and there is no source distribution: the source is manifests, lock and outlines, which
-`afd-patchkit`'s has.
+They are those that `afd_patchkit` has for any project. Its source lies beside this folder and needs no installation. A source
+distribution is refused: that of `afd-patchkit` has manifests, lock and outlines.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-PACKAGE = "afd_backports"
-GENERATED = "../generated"
-HELP = "run `afd-patchkit regen` in the repository's root, then build again"
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT.parent))
+from afd_patchkit.building.files import NotReady, shipped  # noqa: E402
+from afd_patchkit.building.hatch import GeneratedModules  # noqa: E402
+from afd_patchkit.project import load_project  # noqa: E402
 
-
-def problems(generated: Path) -> Iterator[str]:
-    """What keeps the modules below `generated` from being shipped.
-
-    Args:
-        generated: the folder that holds `patchkit.lock` and the package.
-
-    Yields:
-        One sentence for each file that is missing, differs from the lock, or is not in it.
-    """
-    package, lock = generated / PACKAGE, generated / "patchkit.lock"
-    if not lock.is_file():
-        yield f"{lock} is not there"
-        return
-    content: dict[str, Any] = json.loads(lock.read_text(encoding="utf-8"))
-    for pin, version in sorted(content.get("overrides", {}).items()):
-        yield f"they were generated for {pin} {version}, which is not the pinned version"
-    modules = {
-        name: module for name, module in content["modules"].items() if "sha256" in module
-    }  # the others are retired
-    for name, module in sorted(modules.items()):
-        path = package / name
-        if not path.is_file():
-            yield f"{PACKAGE}/{name} is not there"
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != module["sha256"]:
-            yield f"{PACKAGE}/{name} is not what the lock says"
-    parents = {parent.as_posix() for name in modules for parent in Path(name).parents}
-    inits = {f"{parent}/__init__.py".removeprefix("./") for parent in parents}
-    yield from (f"{PACKAGE}/{name} is not there" for name in sorted(inits) if not (package / name).is_file())
-    for name in sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py")):
-        if name not in modules and name not in inits:
-            yield f"{PACKAGE}/{name} is not in the lock"
+LICENCES = "licenses"
 
 
-class GeneratedModules(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds the generated package and its `py.typed` to the wheel, file by file."""
+class Licences(MetadataHookInterface):
+    """Names the licence files of the pins; metadata can only name files below their own folder, so that they are copied to here."""
 
     PLUGIN_NAME = "custom"
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Extend `force_include`; an editable install needs nothing, it sees the folder itself.
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set `license-files`. Where the modules are not ready, the other hook says so."""
+        copies = ROOT / LICENCES
+        shutil.rmtree(copies, ignore_errors=True)
+        try:
+            files = shipped(load_project(ROOT.parent))
+        except NotReady:
+            files = {}
+        found = [(name.partition(f"/{LICENCES}/")[2], path) for name, path in files.items()]
+        for name, path in found:
+            if "/" in name:  # not the list of them
+                (copies / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copies / name)
+        names = [f"{LICENCES}/{name}" for name, _ in found if "/" in name]
+        metadata["license-files"] = ["LICENSE", "NOTICE", *names]
 
-        Raises:
-            ValueError: a source distribution is asked for, or the modules are not what the lock says.
-        """
-        if self.target_name == "sdist":
-            raise ValueError("afd-backports has wheels only; its source distribution is that of afd-patchkit")
-        if version == "editable":
-            return
-        generated = Path(self.root, GENERATED).resolve()
-        if found := list(problems(generated)):
-            raise ValueError("\n  ".join(["the generated modules cannot be shipped:", *found, HELP]))
-        for path in sorted((generated / PACKAGE).rglob("*.py")):
-            build_data["force_include"][str(path)] = path.relative_to(generated).as_posix()
-        build_data["force_include"][str(Path(self.root, "py.typed"))] = f"{PACKAGE}/py.typed"
+
+def get_build_hook() -> type[GeneratedModules]:
+    """The one of the engine."""
+    return GeneratedModules

@@ -15,7 +15,7 @@ FLOORS = (
     ("cli.commands",),
     ("cli",),
     ("api",),
-    ("queries",),
+    ("queries", "building"),
     ("reports.upgrade",),
     ("reports", "copies"),
     ("upgrade",),

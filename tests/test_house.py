@@ -49,7 +49,7 @@ def toml(root: Path, name: str) -> dict[str, Any]:
 
 def test_documents_name_the_version_that_is_to_be_released(root):
     named = {}
-    for path in [*(root / "docs").glob("*.md"), *(root / "docs/ci").iterdir(), *root.glob("*.md")]:
+    for path in [*(root / "docs").glob("*.md"), *(root / "afd_patchkit/manifest/ci").iterdir(), *root.glob("*.md")]:
         for found in re.findall(
             r"(?:rev: v|afd-patchkit@v|afd-patchkit==|`v)(\d+\.\d+\.\d+)", path.read_text(encoding="utf-8")
         ):

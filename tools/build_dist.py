@@ -40,6 +40,8 @@ def backports_problems(wheel: Path, generated: Path) -> list[str]:
         wanted = {f"{PACKAGE}/{p.relative_to(generated).as_posix()}": p for p in generated.rglob("*.py")}
         info = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
         texts = [f"{PACKAGE}/py.typed", f"{info}/licenses/LICENSE", f"{info}/licenses/NOTICE"]
+        upstream = {p.relative_to(generated).as_posix(): p for p in generated.glob("licenses/*/**/*") if p.is_file()}
+        texts += [f"{PACKAGE}/{name}" for name in upstream] + [f"{info}/licenses/{name}" for name in upstream]
         found += [f"{name} is missing" for name in sorted({*wanted, *texts} - names)]
         for name in sorted(wanted.keys() & names):
             data = archive.read(name)
@@ -48,6 +50,8 @@ def backports_problems(wheel: Path, generated: Path) -> list[str]:
             others = set(_SPDX.findall(data.decode())) - LICENCES
             found += [f"{name} is under {licence}, whose text is not shipped" for licence in sorted(others)]
         metadata = email.parser.BytesParser().parsebytes(archive.read(f"{info}/METADATA"))
+        named = {f"{info}/licenses/{name}" for name in metadata.get_all("License-File", [])}
+        found += [f"{name} is no License-File" for name in sorted({n for n in texts if n.startswith(info)} - named)]
         needs = [n for n in metadata.get_all("Requires-Dist", []) if "extra ==" not in n or "afd-patchkit" in n]
         found += [f"needs {need}" for need in needs]
     return [f"{wheel.name}: {problem}" for problem in found]
@@ -68,10 +72,7 @@ def sdist_problems(sdist: Path) -> list[str]:
     problems = [
         f"{sdist.name}: {n} holds upstream text" for n in sorted(names) if n.startswith(f"generated/{PACKAGE}/")
     ]
-    backports = [
-        f"backports/{name}"
-        for name in ("pyproject.toml", "hatch_build.py", "LICENSE", "NOTICE", "README.md", "py.typed")
-    ]
+    backports = [f"backports/{name}" for name in ("pyproject.toml", "hatch_build.py", "LICENSE", "NOTICE", "README.md")]
     needed = ["manifests/pins.yaml", "pyproject.toml", "README.md", "LICENSE", "generated/patchkit.lock", *backports]
     return problems + [f"{sdist.name}: {name} is missing" for name in needed if name not in names]
 

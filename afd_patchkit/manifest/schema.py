@@ -22,6 +22,8 @@ Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MANIFEST_FILE = "manifest.schema.json"
 PINS_FILE = "pins.schema.json"
+COMMENT = "Written by `afd-patchkit schema`; do not edit."
+"""How a copy of a schema is known."""
 
 
 class _Said(GenerateJsonSchema):
@@ -72,7 +74,7 @@ def _schema_of(cls: type[model.Model]) -> Schema:
         _ruled(getattr(model, name), definition)
     return {
         "$schema": DIALECT,
-        "$comment": "Written by `afd-patchkit schema`; do not edit.",
+        "$comment": COMMENT,
         **raw,
         "$defs": {name: definitions[name] for name in sorted(definitions)},
     }

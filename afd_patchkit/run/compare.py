@@ -49,6 +49,21 @@ def check_files(project: Project, lock: Lock, *, complete: bool = False) -> list
     return found
 
 
+def absent(project: Project, lock: Lock | None) -> list[Finding]:
+    """A note where modules that version control leaves out are not on this machine."""
+    if lock is None or project.track or project.package_folder.exists():
+        return []
+    if not any("sha256" in entry for entry in lock["modules"].values()):
+        return []
+    return [
+        finding(
+            "PK657",
+            "the modules are not generated here: run `afd-patchkit regen`; lock and outlines were compared",
+            generated=Position(project.shown(project.package_folder)),
+        )
+    ]
+
+
 def _check(project: Project, path: Path, expected: str, what: str, outline: Path | None) -> Iterator[Finding]:
     link = project.linked(path)
     if link is not None:

@@ -37,6 +37,11 @@ def outline_path(project: Project, module: str) -> Path:
     return project.outlines / Path(module).with_suffix(".outline")
 
 
+def typed_marker(project: Project) -> Path:
+    """The file that says that the package has types."""
+    return project.package_folder / "py.typed"
+
+
 def licence_folder(project: Project) -> Path:
     """Where the licence files of the pins are."""
     return project.package_folder / "licenses"
@@ -57,7 +62,14 @@ def licence_paths(project: Project, lock: Mapping[str, Any] | None) -> dict[Path
 
 
 def licence_path(project: Project, pin: str, version: str, name: str) -> Path:
-    """Where a licence file of a pin is."""
+    """Where a licence file of a pin is.
+
+    Args:
+        project: the project.
+        pin: name of the pin.
+        version: its version.
+        name: name of the file, as it lies in the source tree.
+    """
     return licence_folder(project) / re.sub(r"[^A-Za-z0-9.+!_-]", "_", f"{pin}-{version}") / name
 
 
@@ -171,12 +183,12 @@ def leftovers(
             gone.append(path)
         else:
             findings.append(foreign(project, path))
+    marker = typed_marker(project)
+    if not live and marker.is_file() and not marker.is_symlink() and is_ours(marker, None):
+        gone.append(marker)
     licences = licence_paths(project, new)
-    for path in _files(licence_folder(project)):
-        if not (path in licences or path in support or path.is_symlink() or path.suffix in _RUNS) and is_ours(
-            path, digests.get(path)
-        ):
-            gone.append(path)
+    others = (path for path in _files(licence_folder(project)) if path not in licences and path not in support)
+    gone += [p for p in others if not p.is_symlink() and p.suffix not in _RUNS and is_ours(p, digests.get(p))]
     return gone, findings
 
 

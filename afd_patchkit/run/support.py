@@ -5,6 +5,7 @@ All of them follow from the lock, so that `check` can compare them without gener
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from importlib import resources
@@ -13,7 +14,7 @@ from typing import Any
 
 from afd_patchkit.header import INIT, INSTALLS, RUNTIME, line
 from afd_patchkit.project import Project
-from afd_patchkit.run.ownership import licence_paths, licence_sums, package_inits, sums_text
+from afd_patchkit.run.ownership import is_ours, licence_paths, licence_sums, package_inits, sums_text, typed_marker
 
 _OWN = re.compile(r"^from afd_patchkit\.runtime\b", re.MULTILINE)
 _API = ("install", "scope", "uninstall", "verify")
@@ -28,6 +29,9 @@ def support_files(project: Project, lock: Mapping[str, Any]) -> dict[Path, bytes
     """
     live = {name: module for name, module in lock["modules"].items() if "sha256" in module}
     found = dict.fromkeys(package_inits(project, live), INIT)
+    marker = typed_marker(project)
+    if live and (is_ours(marker, None) or not os.path.lexists(marker)):  # one of a person's own will do
+        found[marker] = f"{line(project.shown(project.manifests))}\n".encode()
     if licence_paths(project, lock):
         found[licence_sums(project)] = sums_text(project, lock)
     records = [(name, record) for name, module in live.items() for record in module.get("installs", ())]

@@ -21,7 +21,7 @@ MEANINGS: Mapping[str, str] = {
     "blobs": "files of upstreams",
     "members": "which files an artifact has",
     "releases": "which files a release has",
-    "git": "which files a commit has",
+    "commits": "which files a commit has",
     "git-repositories": "repositories that commits are read from",
     "elsewhere": "what completes definitions elsewhere",
     "entries": "entries as they were generated",

@@ -35,7 +35,7 @@ def cache(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     store.put_document(
         {"file": "acme.whl", "rows": {"acme/a.py": [first, 1], "acme/b.py": [second, 1]}}, "members", ARTIFACT
     )
-    store.put_document({"acme/d.py": blob(store, PINNED[3], "git")}, "git", COMMIT, "acme")
+    store.put_document({"acme/d.py": blob(store, PINNED[3], "git")}, "commits", COMMIT, "acme")
     store.put_document({"files": [{"name": "acme.whl", "sha256": ARTIFACT}]}, "releases", "acme", "1.0")
     for number, data in enumerate(OTHER):
         store.put_document({"rows": {"x.py": [blob(store, data), 1]}}, "members", f"{number}" * 64)
@@ -69,7 +69,7 @@ def test_size(run, cache):
     data = json.loads(run("cache", "--format", "json").stdout)
     assert data["folder"] == str(cache)
     assert {kind: found["files"] for kind, found in data["kinds"].items()} == {
-        "blobs": 6, "members": 3, "git": 1, "releases": 1, "entries": 1, "git-repositories": 1, "locks": 1,
+        "blobs": 6, "members": 3, "commits": 1, "releases": 1, "entries": 1, "git-repositories": 1, "locks": 1,
     }  # fmt: skip
     assert data["total"]["bytes"] == sum(p.stat().st_size for p in cache.rglob("*") if p.is_file())
     assert data["pinned"]["files"] == 4 + 3
@@ -98,7 +98,7 @@ def test_prune_leaves_what_the_pins_need(run, cache):
     assert left(cache) == set(PINNED)
     assert sorted(p.name for p in (cache / "members").iterdir()) == [f"{ARTIFACT}.json"]
     assert (cache / "releases").is_dir()
-    assert (cache / "git" / COMMIT).is_dir()
+    assert (cache / "commits" / COMMIT).is_dir()
     assert not (cache / "git-repositories").exists()
     assert not (cache / "locks").exists()
 

@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 import yaml
 
+from afd_patchkit.version import __version__
 from tests.engine.sample import Sample
 
+TEMPLATES = "afd_patchkit/manifest/ci"
 BASH = shutil.which("bash")
 OWN = (".github/workflows/ci.yml", ".github/workflows/release.yml")
-SCRIPTED = ("action.yml", "docs/ci/check.yml", "docs/ci/drift.yml", *OWN)
-FILES = (*SCRIPTED, ".pre-commit-hooks.yaml", ".pre-commit-config.yaml", "docs/ci/pre-commit-config.yaml")
+SCRIPTED = ("action.yml", f"{TEMPLATES}/check.yml", f"{TEMPLATES}/drift.yml", *OWN)
+FILES = (*SCRIPTED, ".pre-commit-hooks.yaml", ".pre-commit-config.yaml", f"{TEMPLATES}/pre-commit-config.yaml")
 needs_bash = pytest.mark.skipif(BASH is None or os.name == "nt", reason="the scripts are for bash")
 
 
@@ -85,9 +87,9 @@ def test_examples_name_real_options(root, run):
 
 
 def test_workflows_ask_for_least(root):
-    assert load(root, "docs/ci/check.yml")["permissions"] == {"contents": "read"}
-    assert load(root, "docs/ci/drift.yml")["permissions"] == {"contents": "read", "issues": "write"}
-    assert load(root, "docs/ci/drift.yml")["concurrency"]["group"]
+    assert load(root, f"{TEMPLATES}/check.yml")["permissions"] == {"contents": "read"}
+    assert load(root, f"{TEMPLATES}/drift.yml")["permissions"] == {"contents": "read", "issues": "write"}
+    assert load(root, f"{TEMPLATES}/drift.yml")["concurrency"]["group"]
     for name in OWN:
         assert load(root, name)["permissions"] == {"contents": "read"}
     publish = load(root, ".github/workflows/release.yml")["jobs"]["publish"]
@@ -108,8 +110,6 @@ def test_shell_is_sound(root, tmp_path):
 @needs_bash
 @pytest.mark.parametrize(("tag", "code"), [("v{}", 0), ("{}", 1), ("v{}.1", 1), ("v9.9.9", 1)])
 def test_a_release_is_tagged_with_its_version(root, tag, code):
-    from afd_patchkit.version import __version__
-
     script = step_of(root, OWN[1], "The tag is the version").replace("python -c", f"'{sys.executable}' -c")
     assert bash(script, root, {"TAG": tag.format(__version__)}).returncode == code
 
@@ -271,7 +271,7 @@ class Drift:
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
         }
         return bash(
-            step_of(self.root, "docs/ci/drift.yml", "One issue for each new release"), self.folder, environ
+            step_of(self.root, f"{TEMPLATES}/drift.yml", "One issue for each new release"), self.folder, environ
         ).returncode
 
     @property
@@ -324,8 +324,9 @@ def test_hook_names_a_command_that_is_installed(root):
     from afd_patchkit.cli.group import COMMANDS
 
     assert command in COMMANDS
-    config = load(root, "docs/ci/pre-commit-config.yaml")
-    assert config["repos"][0]["hooks"] == [{"id": hook["id"], "args": ["--full"]}]
+    (own,) = load(root, f"{TEMPLATES}/pre-commit-config.yaml")["repos"][0]["hooks"]
+    assert own.pop("additional_dependencies") == [f"afd-patchkit=={__version__}"]
+    assert own == {key: hook[key] for key in own} | {"entry": f"{hook['entry']} --full"}
 
 
 @pytest.mark.upstream  # pre-commit installs the tool with what it depends on

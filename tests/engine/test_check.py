@@ -175,3 +175,14 @@ def test_line_endings_of_inputs_do_not_count(sample: Sample) -> None:
     path = sample.root / "manifests/acme_set/runner.yaml"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert problems(sample) == []
+
+
+def test_modules_that_are_not_on_this_machine_are_said(sample):
+    assert sample.regen().exit_code == 0
+    assert "PK657" not in codes(sample.check())
+    shutil.rmtree(sample.root / "generated/generated_acme")
+    for full in (False, True):
+        report = sample.check(full=full)
+        assert (report.exit_code, codes(report).count("PK657")) == (0, 1)
+    assert sample.regen().exit_code == 0
+    assert "PK657" not in codes(sample.check())

@@ -77,6 +77,7 @@ def test_generated_code_inside_ones_own_package(sample):
         "courier/_patched/acme_set/__init__.py",
         "courier/_patched/acme_set/runner.py",
         "courier/_patched/acme_set/second.py",
+        "courier/_patched/py.typed",
         "outlines/acme_set/runner.outline",
         "outlines/acme_set/second.outline",
         "patchkit.lock",

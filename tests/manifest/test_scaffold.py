@@ -14,6 +14,7 @@ from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.manifest.load import load_manifests
 from afd_patchkit.manifest.scaffold import scaffold
 from afd_patchkit.project import load_project
+from afd_patchkit.version import __version__
 
 
 def everything(folder):
@@ -51,7 +52,8 @@ def test_beside_a_pyproject_of_something_else(tmp_path):
     scaffold(tmp_path)
     assert load_project(tmp_path).settings.name == "afd-patchkit.toml"
     assert (tmp_path / "pyproject.toml").read_text() == '[project]\nname = "x"\n'
-    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+    rules = ["# built by `afd-patchkit regen`; lock and outlines are committed", "/generated/patched/", "/generated-*/"]
+    assert (tmp_path / ".gitignore").read_text().splitlines() == ["mine", *rules]
 
 
 @pytest.mark.parametrize(
@@ -81,12 +83,52 @@ def test_does_not_write_through_a_dangling_link(tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_twice_is_refused_with_every_file(tmp_path):
-    written = scaffold(tmp_path)
-    with pytest.raises(ManifestError) as caught:
+def test_in_a_project_only_what_is_the_tool_s_is_brought_up_to_date(tmp_path):
+    scaffold(tmp_path)
+    good = everything(tmp_path)
+    assert scaffold(tmp_path) == []
+    schema, ignored = tmp_path / "manifests/pins.schema.json", tmp_path / ".gitignore"
+    old = json.loads(schema.read_text()) | {"title": "old"}
+    schema.write_text(json.dumps(old))
+    ignored.write_text("mine")
+    (tmp_path / "manifests/manifest.schema.json").write_text('{"mine": true}')
+    (tmp_path / "manifests/starter/version.yaml").unlink()
+    assert set(scaffold(tmp_path)) == {schema, ignored}
+    assert schema.read_bytes() == good["manifests/pins.schema.json"]
+    assert ignored.read_text().splitlines()[0] == "mine"
+    assert (tmp_path / "manifests/manifest.schema.json").read_text() == '{"mine": true}'
+    assert not (tmp_path / "manifests/starter/version.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["manifests/pins.schema.json", ".gitignore"])
+def test_a_project_s_links_are_not_written_through(tmp_path, name):
+    scaffold(tmp_path / "project")
+    path = tmp_path / "project" / name
+    canary = tmp_path / "canary"
+    canary.write_text(
+        json.dumps(json.loads(path.read_text()) | {"title": "old"}) if name.endswith("json") else "mine\n"
+    )
+    path.unlink()
+    path.symlink_to(canary)
+    before = canary.read_bytes()
+    assert scaffold(tmp_path / "project") == []
+    assert canary.read_bytes() == before
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_workflows_name_this_version_and_the_project_s_pin(tmp_path, there):
+    if there:
         scaffold(tmp_path)
-    named = {str(f.manifest) for f in caught.value.findings}
-    assert named == {p.as_posix() for p in written if p.name != ".gitignore"}
+        (tmp_path / ".pre-commit-config.yaml").write_text("mine\n")
+    scaffold(tmp_path, ci=True)
+    check = yaml.safe_load((tmp_path / ".github/workflows/afd-patchkit.yml").read_text())
+    assert any(
+        step.get("run", "").endswith(f'"afd-patchkit=={__version__}"') for step in check["jobs"]["check"]["steps"]
+    )
+    drift = yaml.safe_load((tmp_path / ".github/workflows/afd-patchkit-drift.yml").read_text())
+    assert drift["jobs"]["drift"]["env"]["PIN"] == "packaging"
+    config = (tmp_path / ".pre-commit-config.yaml").read_text()
+    assert (config == "mine\n") if there else (f"afd-patchkit=={__version__}" in config)
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path):

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from afd_patchkit.findings.report import ModuleCounts
+from afd_patchkit.header import INIT
+from afd_patchkit.project import load_project
+from afd_patchkit.run import lock as locks
+from afd_patchkit.run.ownership import outline_path, sums_text
+from afd_patchkit.version import ENGINE
 from tools import build_dist, environments, hygiene_check, pinned
 
 if sys.version_info >= (3, 11):
@@ -52,17 +58,47 @@ def invented(clone: Path) -> Path:
     for file in (*INITS, *MODULES, "set_a/__pycache__/x.pyc", "notes.txt"):
         (package / file).parent.mkdir(parents=True, exist_ok=True)
         (package / file).write_text(f"# SPDX-License-Identifier: Apache-2.0\nNAME = {file!r}\n", encoding="utf-8")
-    modules: dict[str, dict[str, str]] = {
-        name: {"sha256": hashlib.sha256((package / name).read_bytes()).hexdigest()} for name in MODULES
-    }
-    modules["set_a/retired.py"] = {}  # the lock keeps what it left out, without a text
-    (clone / "generated/patchkit.lock").write_text(json.dumps({"modules": modules}), encoding="utf-8")
+    (package / "licenses/vllm-1").mkdir(parents=True)
+    (package / "licenses/vllm-1/LICENSE").write_text("Free.\n", encoding="utf-8")
+    (package / "py.typed").write_text("", encoding="utf-8")
+    (package / "set_a/__pycache__/x.pyc").write_bytes(bytes(16))
+    for path in (*package.glob("**/__init__.py"), *(clone / "generated/outlines").rglob("*.outline")):
+        path.write_bytes(INIT) if path.suffix == ".py" else path.unlink()
+    lock_again(package)
     return package
 
 
-def change_lock(package: Path, **changed: object) -> None:
-    path = package.parent / "patchkit.lock"
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changed), encoding="utf-8")
+def lock_again(package: Path, **more: object) -> None:
+    """The lock of the modules as they are now."""
+    project = load_project(package)
+    modules: dict[str, dict[str, object]] = {}
+    for name in (*MODULES, "set_a/retired.py"):
+        empty = {key: [] for key in ("parts", "warnings")} | {key: {} for key in ("entries", "files", "retired")}
+        modules[name] = {"manifest": "m.yaml", **empty, "counts": asdict(ModuleCounts())}
+        if name in MODULES:  # the lock keeps what it left out, without a text
+            outline = outline_path(project, name)
+            outline.parent.mkdir(parents=True, exist_ok=True)
+            outline.write_text("~\n", encoding="utf-8")
+            modules[name] |= {"sha256": digest(package / name), "outline": digest(outline)}
+    pin = {"distribution": "vllm", "version": "1", "role": "target", "packages": [], "files": {}}
+    pin |= {
+        "artifact": {"source": "none", "file": "", "sha256": None},
+        "licences": {"LICENSE": digest(package / "licenses/vllm-1/LICENSE")},
+    }
+    lock = {
+        "schema": locks.SCHEMA,
+        "tool": "0",
+        "engine": ENGINE,
+        "inputs": locks.current_inputs(project),
+        "warnings": [],
+    }
+    lock |= {"pins": {"vllm": pin}, "modules": modules, **more}
+    project.lock.write_bytes(locks.dumps(lock))
+    (package / "licenses/SHA256SUMS").write_bytes(sums_text(project, lock))
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _command(project: Path, *what: str) -> list[str | Path]:
@@ -94,26 +130,34 @@ def test_the_engine_s_distributions_hold_no_generated_module(clone, invented):
 
 def test_the_wheel_of_the_generated_modules_holds_them_and_nothing_else(clone, invented):
     (wheel,) = build(clone / "backports", "--wheel")
-    assert names_in(wheel) == sorted(f"afd_backports/{name}" for name in (*INITS, *MODULES, "py.typed"))
+    licences = ("licenses/SHA256SUMS", "licenses/vllm-1/LICENSE")
+    assert names_in(wheel) == sorted(f"afd_backports/{name}" for name in (*INITS, *MODULES, "py.typed", *licences))
+    metadata = zipfile.ZipFile(wheel).read(f"{'-'.join(wheel.name.split('-')[:2])}.dist-info/METADATA").decode()
+    assert "License-File: licenses/vllm-1/LICENSE\n" in metadata
     assert build_dist.distribution_problems([wheel], invented) == []
 
 
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        (shutil.rmtree, "afd_backports/set_a/runner.py is not there"),
-        (lambda package: (package / "set_a/runner.py").unlink(), "afd_backports/set_a/runner.py is not there"),
+        (shutil.rmtree, "afd_backports/set_a/runner.py: runner.py is missing"),
+        (lambda package: (package / "set_a/runner.py").unlink(), "set_a/runner.py: runner.py is missing"),
         (
             lambda package: (package / "set_a/deep/__init__.py").unlink(),
-            "afd_backports/set_a/deep/__init__.py is not there",
+            "set_a/deep/__init__.py: __init__.py is missing",
         ),
         (
             lambda package: (package / "set_a/runner.py").write_text("NAME = 2\n"),
-            "afd_backports/set_a/runner.py is not what the lock says",
+            "set_a/runner.py:1: this generated module was edited by hand",
         ),
-        (lambda package: (package / "set_a/old.py").write_text(""), "afd_backports/set_a/old.py is not in the lock"),
+        (lambda package: (package / "set_a/old.py").write_text(""), "set_a/old.py: no manifest generates this file"),
+        (lambda package: (package / "licenses/vllm-1/LICENSE").unlink(), "licenses/vllm-1/LICENSE: LICENSE is missing"),
+        (
+            lambda package: (package.parents[1] / "manifests/new.yaml").write_text(""),
+            "manifests/new.yaml changed since",
+        ),
         (lambda package: (package.parent / "patchkit.lock").unlink(), "patchkit.lock is not there"),
-        (lambda package: change_lock(package, overrides={"vllm": "0.30.0"}), "they were generated for vllm 0.30.0"),
+        (lambda package: lock_again(package, overrides={"vllm": "0.30.0"}), "they were generated for vllm 0.30.0"),
     ],
 )
 def test_modules_that_are_not_the_lock_s_are_not_shipped(clone, invented, spoil, expected):
@@ -129,7 +173,7 @@ def test_modules_that_are_not_the_lock_s_are_not_shipped(clone, invented, spoil,
 def test_the_generated_modules_have_no_source_distribution(clone, invented):
     done = subprocess.run(_command(clone / "backports", "--sdist"), capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "its source distribution is that of afd-patchkit" in done.stdout + done.stderr
+    assert "a source distribution cannot carry it; build a wheel" in done.stdout + done.stderr
 
 
 def test_a_wheel_that_is_not_the_generated_package_is_noticed(clone, invented):
@@ -151,10 +195,7 @@ def test_a_wheel_that_is_not_the_generated_package_is_noticed(clone, invented):
 def test_text_under_another_licence_is_noticed(clone, invented):
     runner = invented / "set_a/runner.py"
     runner.write_text("# SPDX-License-Identifier: MIT\n", encoding="utf-8")
-    lock = clone / "generated/patchkit.lock"
-    modules = json.loads(lock.read_text(encoding="utf-8"))
-    modules["modules"]["set_a/runner.py"]["sha256"] = hashlib.sha256(runner.read_bytes()).hexdigest()
-    lock.write_text(json.dumps(modules), encoding="utf-8")
+    lock_again(invented)
     (wheel,) = build(clone / "backports", "--wheel")
     (problem,) = build_dist.distribution_problems([wheel], invented)
     assert problem.endswith("afd_backports/set_a/runner.py is under MIT, whose text is not shipped")
