@@ -25,7 +25,7 @@ def opening(name: str, marker: str = MARKER) -> str:
 
 
 def closing(name: str, marker: str = MARKER) -> str:
-    """The comment below it."""
+    """The comment below what the delta `name` touched."""
     return f"# {marker} END: {name}"
 
 

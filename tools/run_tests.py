@@ -164,7 +164,7 @@ usage: tools/test [--fast | --lint] [PYTEST-ARGUMENT...]
 
 Without arguments: lint, types, hygiene, all tests, `regen` on the real vLLM, tests of its modules there, samples of the sweep and of changes of meaning.
 
-  --fast   only the tests that need neither the package index nor vLLM
+  --fast   only the tests that need neither the package index nor vLLM, and no soak (`slow`)
   --lint   only ruff, mypy and hygiene
   others   go to pytest, and only pytest runs: tools/test tests/delta -k wrap
 """

@@ -1,0 +1,1 @@
+"""Operations: what a delta says becomes edits, and edits become text with fences."""

@@ -21,6 +21,7 @@ from afd_patchkit.source.syntax import (
     bound_names,
     clause_names,
     clauses_only,
+    nodes,
     own_parts,
 )
 from afd_patchkit.source.text import Span, Text
@@ -226,7 +227,7 @@ def _reach(symbol: Symbol, touched: Span) -> Span:
     around = [
         symbol.file.node_span(node)
         for root in symbol.nodes
-        for node in ast.walk(root)
+        for node in nodes(root)
         if isinstance(node, _AGAIN) and node is not root
     ]
     found = [span for span in around if span.start <= touched.start and touched.end <= span.end]

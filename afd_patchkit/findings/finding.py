@@ -70,12 +70,12 @@ class Finding:
 
     @property
     def family(self) -> Family:
-        """What it is about."""
+        """What the finding is about, as its page says."""
         return page(self.code).family
 
     @property
     def group(self) -> Group | None:
-        """What the engine has to know of it, if anything."""
+        """What the engine has to know of the finding, as its page says; None where nothing depends on it."""
         return page(self.code).group
 
     def on_upgrade(self) -> Finding:

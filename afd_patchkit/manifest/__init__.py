@@ -1,0 +1,1 @@
+"""Manifests from YAML to models: read, checked, every error with its line."""

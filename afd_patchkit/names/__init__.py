@@ -1,0 +1,1 @@
+"""What the names of an entry mean upstream, and how they mean it in the generated module."""

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 
 from afd_patchkit.names.bindings import absolute_module
 from afd_patchkit.names.model import NameEdit
+from afd_patchkit.source.syntax import nodes as below
 from afd_patchkit.source.text import SourceFile, Span, Text
 
 _GAP = r"(?:[ \t\f]|\\\n)"
@@ -19,7 +20,7 @@ Relative = tuple[int, str | None]
 
 def relative_imports(nodes: Iterable[ast.AST]) -> list[ast.ImportFrom]:
     """The relative import statements below `nodes`, in order of the text."""
-    found = [n for node in nodes for n in ast.walk(node) if isinstance(n, ast.ImportFrom) and n.level]
+    found = [n for n in below(*nodes) if isinstance(n, ast.ImportFrom) and n.level]
     return sorted(found, key=lambda n: (n.lineno, n.col_offset))
 
 

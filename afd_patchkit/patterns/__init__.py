@@ -1,0 +1,1 @@
+"""Where a piece of Python stands in a symbol: patterns, clauses, and what to say when nothing fits."""

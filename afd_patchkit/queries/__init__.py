@@ -1,0 +1,1 @@
+"""Questions that write nothing: inventory, differences, previews, facts of entries and pins."""

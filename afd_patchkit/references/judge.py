@@ -36,7 +36,7 @@ class Judgement:
     excused: dict[str, Excuse] = field(default_factory=dict)
 
     def say(self, ref: str, item: Finding) -> None:
-        """One more finding."""
+        """Take a finding about `ref`, unless the same was taken before."""
         known = self.findings.setdefault(ref, [])
         if item not in known:
             known.append(item)

@@ -68,7 +68,7 @@ class OwnText:
 
     @cached_property
     def parses(self) -> bool:
-        """Whether it is Python."""
+        """Whether the text is Python that can be read."""
         try:
             return bool(self.file.tree)
         except (PatchkitError, RecursionError):

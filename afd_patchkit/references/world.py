@@ -226,7 +226,7 @@ class Recorded:
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, reference: Reference, made: Contract) -> None:
-        """Take one more."""
+        """Take one more use of what `reference` leads to; it stands in the lock with its contract, once."""
         known = self.found.setdefault(reference.key, {"uses": [], "contract": dict(made.data)})
         if reference.used not in known["uses"]:
             known["uses"] = sorted([*known["uses"], reference.used])

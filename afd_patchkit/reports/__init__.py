@@ -1,0 +1,1 @@
+"""Reports of a run as text, JSON, Markdown, GitHub annotations and SARIF."""

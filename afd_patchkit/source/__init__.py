@@ -1,0 +1,1 @@
+"""Files and what stands in them: text, tokens, syntax, symbols, signatures."""

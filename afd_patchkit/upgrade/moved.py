@@ -27,7 +27,7 @@ _TELLING = 5  # lines; shorter bodies are alike by chance
 
 @dataclass(frozen=True)
 class Found:
-    """What the search says.
+    """Where a symbol that is gone may have moved to.
 
     Attributes:
         same: the symbol with the same text, when there is exactly one.

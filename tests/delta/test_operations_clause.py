@@ -20,6 +20,7 @@ TRY = "def f(x):\n    try:\n        a()\n    except A:\n        b()\n"
     [
         ("def f(x):\n    a()\n", "a()", "add: 'else: b()'", "PK203", "no single compound statement", "Match the whole"),
         ("def f(x):\n    if x: a()\n", "if x: ...", "add: 'except A: b()'", "PK203", "`except` cannot be added to `if`", "`elif` and `else`"),
+        ("def f(x):\n    if x: a()\n", "if x: ...", "add: 'if y: b()'", "PK203", "`if` cannot be added to `if`", "`elif` and `else`"),
         ("def f(x):\n    with x: a()\n", "with x: ...", "add: 'else: b()'", "PK203", "`else` cannot be added to `with`", "no further"),
         ("def f(x):\n    for i in x: a()\n", "for i in x: ...", "add: 'finally: b()'", "PK203", "to `for`", "It takes `else`"),
         ("def f(x):\n    if x: a()\n    else: b()\n", "if x: ...", "add: 'else: b()'", "PK221", "has `else` already", "absorbed"),

@@ -61,7 +61,7 @@ class ClaimedChange:
 
     @property
     def put(self) -> str:
-        """All its new text."""
+        """The new text of all parts, joined."""
         return "".join(part.text for part in self.parts if isinstance(part, Put))
 
 

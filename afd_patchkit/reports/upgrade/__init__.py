@@ -1,0 +1,1 @@
+"""Reports of an upgrade, its page among them."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tools.oracles.meaning.sources import Listing
-
-if TYPE_CHECKING:
-    from tools.oracles.meaning.world import World
 
 
 class InconsistentError(Exception):
@@ -86,11 +83,24 @@ def _outside_class(name: str) -> type:
     return type(name.replace(".", "_"), (), {"__outside__": True})
 
 
+class Maker(Protocol):
+    """What says of which class a value is, and makes instances: a `World`."""
+
+    def make(self, cls: type, depth: int = 0) -> Any:
+        """An instance of a class of the release."""
+
+    def annotated(self, node: ast.expr, listing: Listing, owner: Any) -> type | None:
+        """The class that an annotation names."""
+
+    def made_by(self, node: ast.expr | None, listing: Listing) -> type | None:
+        """The class that an expression makes an instance of."""
+
+
 class Held:
     """A value that is only known by its annotation, or by what it is assigned."""
 
     def __init__(
-        self, world: World, listing: Listing, where: str, what: str, given: list[Any], owner: Any = None
+        self, world: Maker, listing: Listing, where: str, what: str, given: list[Any], owner: Any = None
     ) -> None:
         self._world, self._listing, self._where, self._what, self._given, self._owner = (
             world,
