@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from afd_patchkit.findings.finding import Position
+from afd_patchkit.reports.context import Context
+from afd_patchkit.reports.upgrade.html import render_upgrade_html
 from afd_patchkit.upgrade.result import UpgradeResult
 from tests.reports.upgrade_samples import (
     ALL,
     ATTACK,
-    BASE,
     CONFLICT,
     EMPTY,
     LATER,
@@ -458,10 +459,95 @@ def test_narrow_window_shows_one_thing_at_a_time(show):
     assert page.texts(".diff thead th") == ["upstream, old  →  upstream, new"]  # unified where there is no room for two
 
 
-def test_the_page_without_script_names_the_other_report(show):
+@pytest.fixture
+def without_script(browser):
+    """The browser with script turned off; what the tests ask of the page is still answered."""
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    yield
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_without_script_everything_stands_open(show, without_script, width):
+    page = show([replace(ALL, entries=(*ALL.entries, replace(REVIEW, ref="m.py::" + "long_name_" * 12)))], width=width)
+    assert page.js("return document.documentElement.scrollWidth") <= width
+    said = page.js("return document.querySelector('noscript').innerText")
+    for wanted in (
+        "6 entries need a person and 1 entry is to be deleted",
+        "a statement next to the delta changed upstream",
+        'afd-patchkit accept --pin acme=1.1 step --why "..."',
+        "+        desc = self.dispatch(batch, ranks=self.ranks)",
+        "acme_set/slicer.py",
+    ):
+        assert wanted in said
+    visible = "return document.querySelector(arguments[0]).checkVisibility()"
+    assert [page.js(visible, part) for part in (".panes", ".tools", "h1")] == [False, False, True]
+    target = page.js("return document.querySelector('noscript a').getAttribute('href')")
+    assert page.js("return document.querySelector(arguments[0]).querySelector('h2').textContent", target).startswith(
+        "acme_set/runner.py::Runner.old"
+    )
+    assert page.js(CONTRAST) == {}
+
+
+def test_without_script_hostile_text_stays_text(show, without_script):
+    page = show([ODD, replace(ODD, new=ATTACK)], marker=ATTACK)
+    assert page.texts("img") == []
+    assert len(page.texts("script")) == 2
+    said = page.js("return document.querySelector('noscript').innerText")
+    assert f"odd{ATTACK}" in said
+    assert "\u202e" not in said
+
+
+def test_without_script_findings_are_told(browser, tmp_path, without_script):
+    from afd_patchkit.findings.report import Report
+    from afd_patchkit.reports.context import Context
+    from afd_patchkit.reports.upgrade.html import render_findings_html
+
+    path = tmp_path / "findings.html"
+    path.write_text(
+        render_findings_html(Report(findings=(reason(f"gone {ATTACK}"),)), Context("upgrade")), encoding="utf-8"
+    )
+    browser.get(path.as_uri())
+    assert f"gone {ATTACK}" in browser.find_element("css selector", "noscript").text
+
+
+# ---- what was viewed ------------------------------------------------------------------------------------------------
+
+
+def seen(page) -> list[str]:
+    return page.texts("#list .item.seen .item-name")
+
+
+def test_viewed_marks_are_kept_until_what_is_shown_changes(show):
     page = show([ALL])
-    assert "report.md" in page.js("return document.querySelector('noscript').textContent")
-    assert BASE.split("\n")[0] not in page.driver.page_source.split('<script type="application/json"')[0]
+    page.press("v")
+    assert seen(page) == [], "no entry is open"
+    page.press("j", "j", "j", "v")
+    assert seen(page) == ["Runner.step"]
+    assert page.js("return document.querySelector('#viewed').checked")
+    assert page.text("#count") == "9 entries, 1 viewed"
+    page.press("j")
+    assert not page.js("return document.querySelector('#viewed').checked")
+    page.click("#viewed")
+    assert seen(page) == ["Runner.step", "Runner.seen"]
+    page.press("v")
+    page.open()
+    assert seen(page) == ["Runner.step"], "it is remembered, and the other mark was taken back"
+    changed = replace(REVIEW, new=NEW + "        # one more line\n")
+    for item, marks in ((REVIEW, ["Runner.step"]), (changed, []), (REVIEW, ["Runner.step"])):
+        text = render_upgrade_html([replace(ALL, entries=(item,))], Context("upgrade"))
+        page.path.write_text(text, encoding="utf-8")
+        page.open()
+        assert seen(page) == marks
+
+
+@pytest.mark.parametrize("kept", ["{", '"x"', "17", "null"])
+def test_what_is_kept_may_be_broken(show, kept):
+    page = show([ALL])
+    page.js("localStorage.setItem('afd-patchkit.viewed', arguments[0])", kept)
+    page.open()
+    page.press("j", "v")
+    assert len(seen(page)) == 1
 
 
 # ---- from a finding to its line, and to the command -----------------------------------------------------------------

@@ -15,6 +15,7 @@ from importlib import resources
 from string import Template
 from typing import Any
 
+from afd_patchkit.digests import short
 from afd_patchkit.fence import MARKER, closing, opening
 from afd_patchkit.findings.finding import Finding, page
 from afd_patchkit.findings.report import Report
@@ -22,6 +23,7 @@ from afd_patchkit.reports.context import Context, ordered, primary, summary
 from afd_patchkit.reports.layout import human_seconds
 from afd_patchkit.reports.unified import level
 from afd_patchkit.reports.upgrade.diff import VIEWS, absent
+from afd_patchkit.reports.upgrade.plain import plain_findings, plain_html
 from afd_patchkit.reports.upgrade.view import (
     MEANINGS,
     changed,
@@ -45,13 +47,14 @@ def render_upgrade_html(results: Sequence[UpgradeResult], context: Context, *, m
     """The page of an upgrade to one or several releases; `marker` is what the project's fences begin with."""
     texts = _Texts()
     targets = [_target(result, texts) for result in results]
-    return _page(targets or [_no_target("no release", "nothing to show", ())], texts, marker)
+    return _page(targets or [_no_target("no release", "nothing to show", ())], texts, marker, plain_html(results))
 
 
 def render_findings_html(report: Report, context: Context) -> str:
     """A page for findings that kept the upgrade from beginning."""
     head = f"afd-patchkit {context.command}"
-    return _page([_no_target(head, summary(report.findings), ordered(report.findings))], _Texts(), MARKER)
+    target = _no_target(head, summary(report.findings), ordered(report.findings))
+    return _page([target], _Texts(), MARKER, plain_findings(head, report.findings))
 
 
 class _Texts:
@@ -64,7 +67,7 @@ class _Texts:
         return None if text is None else self.all.setdefault(text, len(self.all))
 
 
-def _page(targets: Sequence[dict[str, Any]], texts: _Texts, marker: str) -> str:
+def _page(targets: Sequence[dict[str, Any]], texts: _Texts, marker: str, plain: str) -> str:
     data = {
         "order": ORDER,
         "meanings": MEANINGS,
@@ -78,6 +81,7 @@ def _page(targets: Sequence[dict[str, Any]], texts: _Texts, marker: str) -> str:
         title=escape(targets[0]["title"]),
         version=escape(__version__),
         data=_embedded(data),
+        plain=plain,
         style=style,
         script=script,
         style_hash=_digest(style),
@@ -152,6 +156,7 @@ def _entry(result: UpgradeResult, entry: EntryResult, texts: _Texts) -> dict[str
         "deltas": [_delta(result, entry, d) for d in entry.deltas],
         "successors": [[name, f"{share:.0%}"] for name, share in entry.successors],
         "attributes": list(entry.attributes),
+        "mark": _mark(entry),
         "texts": {
             "base": texts(entry.base),
             "new": texts(entry.new),
@@ -162,6 +167,13 @@ def _entry(result: UpgradeResult, entry: EntryResult, texts: _Texts) -> dict[str
         },
         "absent": {view: why for view in VIEWS if (why := absent(entry, view))},
     }
+
+
+def _mark(entry: EntryResult) -> str:
+    """A digest of what a person sees of an entry: what was viewed is viewed until that changes."""
+    seen = [entry.ref, entry.axis, entry.status, entry.base, entry.new, entry.ours_old, entry.ours_new, entry.other]
+    said = [(f.code, f.message, f.details) for f in (*entry.reasons, *(f for d in entry.deltas for f in d.reasons))]
+    return short(json.dumps([seen, said]), 16)
 
 
 def _delta(result: UpgradeResult, entry: EntryResult, delta: DeltaResult) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 // What is shown, and moving about. The functions of diff.js stand above, in the same function.
 
+document.documentElement.classList.add("js");
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 const ORDER = data.order;
@@ -14,6 +15,17 @@ const state = { target: 0, filter: null, query: "", entry: null, page: "overview
 const store = {
   get(key) { try { return localStorage.getItem("afd-patchkit." + key); } catch { return null; } },
   set(key, value) { try { localStorage.setItem("afd-patchkit." + key, value); } catch { /* a locked-down browser */ } },
+};
+
+// What a person has viewed, by a digest of what there was to see: when that changes, it is to be viewed again.
+const viewed = {
+  marks: new Set((() => { try { const kept = JSON.parse(store.get("viewed") || "[]"); return Array.isArray(kept) ? kept : []; } catch { return []; } })()),
+  has(entry) { return this.marks.has(entry.mark); },
+  set(entry, on) {
+    this.marks.delete(entry.mark);
+    if (on) this.marks.add(entry.mark);
+    store.set("viewed", JSON.stringify([...this.marks].slice(-5000)));
+  },
 };
 
 // ---- what is shown -----------------------------------------------------------------------------------------------
@@ -60,13 +72,14 @@ function drawFilters() {
 function drawList() {
   const entries = shown(), list = $("list");
   list.replaceChildren(...entries.map((entry) => el("li", {}, el("button", {
-    type: "button", class: "item s-" + entry.status, "data-key": key(entry), "aria-current": String(state.page === "entry" && state.entry === entry),
+    type: "button", class: "item s-" + entry.status + (viewed.has(entry) ? " seen" : ""), "data-key": key(entry), "aria-current": String(state.page === "entry" && state.entry === entry),
     onclick: () => open(entry),
   }, el("span", { class: "item-head" }, el("span", { class: "item-name mono" }, visible(entry.name)),
     el("span", { class: "item-status" }, entry.status + (entry.accepted ? " \u2713" : ""))),
-  el("span", { class: "item-module" }, visible(entry.module + (entry.axis === "donor" ? " (donor)" : "")))))));
-  $("count").textContent = entries.length === target().entries.length ? plural(entries.length, "entry", "entries")
-    : entries.length.toLocaleString("en") + " of " + plural(target().entries.length, "entry", "entries");
+  el("span", { class: "item-module" }, visible(entry.module + (entry.axis === "donor" ? " (donor)" : "")), viewed.has(entry) ? el("span", { class: "item-seen" }, " \u00b7 viewed") : null)))));
+  const seen = target().entries.filter((e) => viewed.has(e)).length;
+  $("count").textContent = (entries.length === target().entries.length ? plural(entries.length, "entry", "entries")
+    : entries.length.toLocaleString("en") + " of " + plural(target().entries.length, "entry", "entries")) + (seen ? ", " + seen.toLocaleString("en") + " viewed" : "");
 }
 
 function markCurrent() {
@@ -137,7 +150,9 @@ function deltaCard(d) {
 function open(entry, options) {
   state.entry = entry;
   const head = el("div", { class: "entry-head" }, el("h2", { class: "mono" }, visible(entry.name)), badge(entry), entry.accepted ? el("span", { class: "badge plain" }, "accepted") : null,
-    entry.axis === "donor" ? el("span", { class: "badge plain" }, "donor") : null);
+    entry.axis === "donor" ? el("span", { class: "badge plain" }, "donor") : null,
+    el("label", { class: "viewed" }, el("input", { type: "checkbox", id: "viewed", onchange: (event) => mark(entry, event.target.checked) }), "Viewed ", el("kbd", {}, "v")));
+  head.querySelector("#viewed").checked = viewed.has(entry);
   const cell = (name, value) => el("div", {}, el("h3", {}, name), el("p", {}, prose(value)));
   const parts = [head, el("p", { class: "origin" }, visible(entry.module + " \u00b7 " + entry.origin)),
     el("div", { class: "three" }, cell("What upstream changed", entry.changed), cell("What happened to our deltas", entry.fates), cell("What you must do", entry.mustDo))];
@@ -156,6 +171,15 @@ function open(entry, options) {
   show("entry", ...parts);
   drawDiff(diffs, entry);
   if (options && options.focus) $("detail").focus({ preventScroll: true });
+}
+
+// Mark an entry as viewed, or take the mark back.
+function mark(entry, on) {
+  viewed.set(entry, on);
+  drawList();
+  markCurrent();
+  const box = $("viewed");
+  if (box) box.checked = on;
 }
 
 const viewsOf = (entry) => VIEWS.filter((v) => v.id !== "other" || entry.texts.other !== null);
@@ -311,6 +335,7 @@ const KEYS = {
   j: () => step(1), k: () => step(-1), n: () => toHunk(1), p: () => toHunk(-1),
   "/": () => { document.querySelector(".panes").classList.remove("reading"); $("search").focus(); $("search").select(); },
   o: () => overview(), m: () => matrix(), d: () => toggleTheme(), "?": () => $("help").showModal(),
+  v: () => { if (state.page === "entry") mark(state.entry, !viewed.has(state.entry)); },
   u: () => { state.split = !state.split; if (state.page === "entry") drawDiff(document.querySelector("#detail > .section[aria-label]"), state.entry); },
   "[": () => toTarget(state.target - 1), "]": () => toTarget(state.target + 1),
 };
@@ -326,7 +351,7 @@ for (let i = 1; i <= VIEWS.length; i++) KEYS[i] = () => {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
-  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "checkbox";
   if (event.key === "Escape" && typing) {
     if (event.target === $("search")) { $("search").value = ""; state.query = ""; drawList(); markCurrent(); }
     event.target.blur();
