@@ -29,7 +29,7 @@ from afd_patchkit.source.text import SourceFile, load_source
 from afd_patchkit.source.tokens import significant, tokens_in
 from afd_patchkit.upstream.base import Upstream, module_table
 
-FORMAT = "3"
+FORMAT = "4"
 """Of what is kept in the cache."""
 KEYS = frozenset({"set", "completed"})
 """Where the lock keeps the answer."""
@@ -83,7 +83,8 @@ _ACTS = (
     re.compile(rb"^[ \t]*([A-Za-z_][\w.]*(?:\[[^\n=]*\])?,[^=\n()#]*\[[^=\n()#]*)=(?!=)", re.M),
     re.compile(rb"^[ \t]*@([A-Za-z_][\w.]*)\.", re.M),
     re.compile(rb"^([A-Za-z_]\w*)[\w.]*\.\w+\(", re.M),
-    re.compile(rb"\bdelattr\(\s*([A-Za-z_][\w.]*)"),
+    re.compile(rb"\b(?:delattr|vars)\(\s*([A-Za-z_][\w.]*)"),
+    re.compile(rb"\b(?:for|as)[ \t]+([A-Za-z_]\w*)[.\[]"),
 )
 _MUTATES = re.compile(rb"\.(?:%s)\(" % b"|".join(sorted(name.encode() for name in MUTATORS)))
 _HOW: Mapping[str, How] = {how.replace(" ", "-"): how for how in get_args(How)}

@@ -117,6 +117,9 @@ class _Walk:
         self.body(file.tree.body)
 
     def add(self, subject: str, how: How, node: ast.AST, span: Span | None = None, method: str = "") -> None:
+        if subject.endswith(".__dict__"):
+            subject, how = subject.removesuffix(".__dict__"), "attribute"
+            method = ""
         head = subject.partition(".")[0]
         if head in self.members:
             subject = f"{self.prefix}.{subject}"
@@ -144,11 +147,7 @@ class _Walk:
         start = self.file.offset(first_line(node))
         header = Span(start, self.file.node_span(node.body[0]).start)
         for decorator in node.decorator_list:
-            plain = decorator
-            while isinstance(plain, ast.Call):
-                plain = plain.func
-            if isinstance(plain, ast.Attribute) and plain.attr not in ACCESSORS and (chain := dotted(plain.value)):
-                self.add(chain, "registered", node, Span(self.file.node_span(decorator).start, header.end), plain.attr)
+            self.decorator(decorator, node, Span(self.file.node_span(decorator).start, header.end))
         self.add(node.name, "rebound", node, header)
         if isinstance(node, FUNCTION):
             self.function(node)
@@ -159,6 +158,16 @@ class _Walk:
         self.body(node.body)
         self.prefix, self.members = outer
 
+    def decorator(self, decorator: ast.expr, node: ast.AST, span: Span) -> None:
+        while isinstance(decorator, ast.Call):
+            decorator = decorator.func
+        if (
+            isinstance(decorator, ast.Attribute)
+            and decorator.attr not in ACCESSORS
+            and (chain := dotted(decorator.value))
+        ):
+            self.add(chain, "registered", node, span, decorator.attr)
+
     # ---- statements ---------------------------------------------------------------------------------------------
 
     def statement(self, node: ast.stmt) -> None:
@@ -167,33 +176,45 @@ class _Walk:
                 return
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 self.target(target, node, "extended" if isinstance(node, ast.AugAssign) else "rebound")
+            if (
+                isinstance(node.value, ast.Attribute)
+                and "register" in node.value.attr
+                and (chain := dotted(node.value.value))
+            ):
+                self.add(chain, "passed", node)
         elif isinstance(node, ast.Delete):
             for target in node.targets:
                 self.target(target, node, "deleted")
         elif not isinstance(node, ast.Expr):
             for name in bound_names(node):
                 self.add(name, "rebound", node, self.file.line_span(node.lineno, node.lineno))
+            for target in _targets(node):
+                if isinstance(target, (ast.Attribute, ast.Subscript)):
+                    self.target(target, node, "rebound", self.file.line_span(node.lineno, node.lineno))
         for inner in nodes(*own_parts(node)):
             if isinstance(inner, ast.Call):
                 self.call(inner, node, dropped=isinstance(node, ast.Expr) and node.value is inner)
             elif isinstance(inner, ast.NamedExpr):
                 self.add(inner.target.id, "rebound", node, self.file.node_span(inner))
 
-    def target(self, target: ast.expr, node: ast.stmt, how: How) -> None:
+    def target(self, target: ast.expr, node: ast.stmt, how: How, span: Span | None = None) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             for item in target.elts:
-                self.target(item, node, how)
+                self.target(item, node, how, span)
         elif isinstance(target, ast.Starred):
-            self.target(target.value, node, how)
+            self.target(target.value, node, how, span)
         elif isinstance(target, ast.Subscript):
-            if chain := _root(target.value):
-                self.add(chain, "extended", node)
+            name = target.slice.value if isinstance(target.slice, ast.Constant) else None
+            if isinstance(target.value, ast.Call) and dotted(target.value.func) == "globals" and isinstance(name, str):
+                self.add(name, how, node, span)
+            elif chain := _root(target.value):
+                self.add(chain, "extended", node, span)
         elif chain := dotted(target):
-            self.add(chain, how, node)
+            self.add(chain, how, node, span)
             if isinstance(target, ast.Attribute):
-                self.add(dotted(target.value), "attribute", node)
+                self.add(dotted(target.value), "attribute", node, span)
         elif isinstance(target, ast.Attribute) and (chain := _root(target.value)):
-            self.add(chain, "extended", node)
+            self.add(chain, "extended", node, span)
 
     def call(self, call: ast.Call, node: ast.stmt, *, dropped: bool) -> None:
         func = call.func
@@ -231,6 +252,9 @@ class _Walk:
         for node in inner:
             if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete, ast.Expr)):
                 self.statement(node)
+            elif isinstance(node, DEFINITION) and node is not function:
+                for decorator in node.decorator_list:
+                    self.decorator(decorator, node, self.file.node_span(decorator))
         for touch in self.found:
             head, _, rest = touch.subject.partition(".")
             plain = not rest and touch.how in ("rebound", "deleted")
@@ -249,9 +273,24 @@ def _bound_in(body: Sequence[ast.stmt]) -> Iterator[str]:
                 yield from _bound_in(block.body)
 
 
+def _targets(node: ast.stmt) -> Iterator[ast.expr]:
+    """What `for` and `with` assign to, one by one."""
+    found = [node.target] if isinstance(node, (ast.For, ast.AsyncFor)) else []
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        found = [item.optional_vars for item in node.items if item.optional_vars is not None]
+    while found:
+        target = found.pop(0)
+        if isinstance(target, (ast.Tuple, ast.List)):
+            found += target.elts
+        else:
+            yield target.value if isinstance(target, ast.Starred) else target
+
+
 def _root(node: ast.expr) -> str:
-    """The dotted name that an object is taken from: of `A["x"]` and `A.get("x")` it is `A`."""
+    """The dotted name that an object is taken from: of `A["x"]` and `A.get("x")` it is `A`; of `vars(C)` it is `C.__dict__`."""
     while not dotted(node):
+        if isinstance(node, ast.Call) and dotted(node.func) == "vars" and node.args and dotted(node.args[0]):
+            return f"{dotted(node.args[0])}.__dict__"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             node = node.func.value
         elif isinstance(node, (ast.Subscript, ast.Attribute)):

@@ -122,6 +122,15 @@ LOUD = [
     ("C.m", "del C.m"),
     ("C.kind", "@C.kind.register\ndef _(self, x: int):\n    return 2"),
     ("g", "g.add_command(f)"),
+    ("C", "for C.extra in (1, 2):\n    pass"),
+    ("C", "with open('x') as (C.extra, x):\n    pass"),
+    ("A", "for A[0] in (1, 2):\n    pass"),
+    ("C", "vars(C)['x'] = 1"),
+    ("C", "C.__dict__['x'] = 1"),
+    ("f", "f.__dict__.update(a=1)"),
+    ("f", "del f.__dict__['x']"),
+    ("A", "globals()['A'] = [2]"),
+    ("A", "del globals()['A']"),
     ("g", "@g.command()\ndef sub():\n    pass"),
 ]
 
@@ -157,6 +166,8 @@ MILD = [
     ("A", "def more():\n    global A\n    A = []"),
     ("C", "def more():\n    C.extra = 2"),
     ("C", "C.pop()"),
+    ("show", "reg = show.register\nreg(int, f)"),
+    ("show", "def start():\n    @show.register\n    def _(x: int):\n        return 1"),
     ("C", "C.make(1).update(a=1)"),
     ("C.m", "C.m.cache_clear()"),
     ("f", "f.update(1)"),
@@ -256,6 +267,10 @@ QUIET = [
     ("C", "last = C.pop()"),
     ("C", "def h():\n    C.pop()"),
     ("f", "@f.wraps\ndef h():\n    pass"),
+    ("f", "x = f.__dict__['a']"),
+    ("f", "def start():\n    @show.register\n    def _(x: int):\n        return 1"),
+    ("A", "for x in A:\n    pass"),
+    ("A", "globals()['B'] = [2]"),
 ]
 
 
@@ -349,6 +364,10 @@ ABROAD = [
     ("C", "from acme.m import C\n\ndel C.extra"),
     ("C", "from acme.m import C\n\n@C.register\nclass D:\n    pass"),
     ("C.m", "from acme.m import C\n\nC.m = len"),
+    ("C", "from acme.m import C\n\nfor C.extra in (1, 2):\n    pass"),
+    ("C", "from acme.m import C\n\nwith open('x') as C.extra:\n    pass"),
+    ("C", "from acme.m import C\n\nvars(C)['x'] = 1"),
+    ("C", "from acme.m import C\n\nC.__dict__['x'] = 1"),
     ("C.kind", "from acme.m import C\n\n@C.kind.register\ndef _(self, x: int):\n    return 2"),
     ("A", "from acme.m import A\n\nA.append(3)"),
     ("A", "from acme import m\n\nm.A += [3]"),
