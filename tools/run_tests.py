@@ -19,7 +19,7 @@ from tools.environments import ROOT
 VLLM = environments.pinned_version("vllm")
 SAMPLE = 2000
 CHANGES = 80
-VLLM_TESTS = ("tests/dbo", "tests/sim")
+VLLM_TESTS = ("tests/dbo", "tests/sim", "tests/runtime/test_installed_vllm.py")
 DONOR = "vllm-donor"
 DONOR_VARIABLE = "AFD_PATCHKIT_DONOR_TREE"
 RETIRES = "0.30.0"

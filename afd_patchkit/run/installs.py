@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,10 +18,12 @@ from afd_patchkit.model import Entry, Install, Manifest
 from afd_patchkit.names.aliases import Aliases, Scanner
 from afd_patchkit.names.bindings import module_bindings
 from afd_patchkit.names.follow import find_definition
+from afd_patchkit.references.texts import OwnText
 from afd_patchkit.runtime.proof import digest
 from afd_patchkit.source.forward import mangled
 from afd_patchkit.source.locate import Symbol, find_symbol
 from afd_patchkit.source.syntax import DEFINITION, bound_names
+from afd_patchkit.source.text import SourceFile
 from afd_patchkit.upstream.base import Upstream
 from afd_patchkit.upstream.cache import Store
 
@@ -44,10 +46,40 @@ def with_installs(
     """
     described = {manifest.module: manifest for manifest in manifests}
     plans = _Plans(workspace, manifests, store)
-    return [
-        plans.planned(described[r.module], r) if described[r.module].installs and r.own is not None else r
-        for r in results
-    ]
+    return [plans.recorded(described[r.module], r) for r in results]
+
+
+def install_problems(
+    workspace: Workspace,
+    manifests: Sequence[Manifest],
+    texts: Mapping[str, OwnText],
+    retired: Collection[str],
+    store: Store | None,
+) -> Iterator[tuple[str, Finding]]:
+    """What keeps installs from replacing anything on these upstreams, each with the entry, `module.py::name`, that is installed.
+
+    Args:
+        workspace: the upstreams.
+        manifests: all manifests of the project.
+        texts: module to its text, of the modules that are generated.
+        retired: references of entries that are not.
+        store: keeps what the search for aliases has found.
+    """
+    plans = _Plans(workspace, manifests, store)
+    for manifest in manifests:
+        if manifest.module in texts:
+            for plan in plans.of(manifest, texts[manifest.module], retired):
+                yield from ((f"{manifest.module}::{plan.name}", f) for f in plan.findings if f.exit_code)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One install: what the lock keeps of it, None where it cannot be, and what is to be said."""
+
+    name: str
+    record: Record | None
+    findings: tuple[Finding, ...]
+    file: SourceFile | None = None
 
 
 @dataclass(frozen=True)
@@ -64,35 +96,37 @@ class _Plans:
     def __init__(self, workspace: Workspace, manifests: Sequence[Manifest], store: Store | None) -> None:
         self.workspace, self.manifests, self.store = workspace, manifests, store
 
-    def planned(self, manifest: Manifest, result: ModuleResult) -> ModuleResult:
+    def recorded(self, manifest: Manifest, result: ModuleResult) -> ModuleResult:
         """One module with its installs."""
-        records: list[Record] = []
-        problems: list[Finding] = []
-        files = {pin: dict(paths) for pin, paths in result.files.items()}
-        for install in manifest.installs:
-            name = install.with_ or next(iter(manifest.standing_for(install.symbol.text.strip())), "")
-            if result.wholly_retired or _retired(manifest, result, name):
-                continue
-            try:
-                found = self._found(manifest, install)
-                record, more = self._record(install, name, found)
-                more = [*_unbound(manifest, result, install, name), *more]
-            except PatchkitError as error:
-                problems += [f.at(manifest=install.symbol.position) for f in error.findings]
-                continue
-            file = found.symbol.file
-            files.setdefault(file.pin, {})[file.path] = (file.raw_sha256, file.sha256)
-            records.append(record)
-            problems += more
-        if not (records or problems):
+        if result.own is None or result.wholly_retired or not manifest.installs:
             return result
+        plans = list(self.of(manifest, result.own, result.retired))
+        problems = [f for plan in plans for f in plan.findings]
+        files = {pin: dict(paths) for pin, paths in result.files.items()}
+        for file in (plan.file for plan in plans if plan.file is not None):
+            files.setdefault(file.pin, {})[file.path] = (file.raw_sha256, file.sha256)
+        records = [plan.record for plan in plans if plan.record is not None]
         return replace(
             result,
-            lock={**result.lock, "installs": records},
+            lock={**result.lock, "installs": records} if records else result.lock,
             files=files,
             findings=(*result.findings, *problems),
             failed=result.failed or any(f.exit_code for f in problems),
         )
+
+    def of(self, manifest: Manifest, own: OwnText, retired: Collection[str]) -> Iterator[_Plan]:
+        """The installs of a module, but for those of what is retired."""
+        for install in manifest.installs:
+            name = install.with_ or next(iter(manifest.standing_for(install.symbol.text.strip())), "")
+            if _retired(manifest, retired, name):
+                continue
+            try:
+                found = self._found(manifest, install)
+                record, findings = self._record(install, name, found)
+            except PatchkitError as error:
+                yield _Plan(name, None, tuple(f.at(manifest=install.symbol.position) for f in error.findings))
+            else:
+                yield _Plan(name, record, (*_unbound(manifest, own, install, name), *findings), found.symbol.file)
 
     # ---- what is replaced ---------------------------------------------------------------------------------------
 
@@ -235,18 +269,19 @@ def _cannot(install: Install, why: str, help_: str | None = None) -> PatchkitErr
     )
 
 
-def _retired(manifest: Manifest, result: ModuleResult, name: str) -> bool:
+def _retired(manifest: Manifest, retired: Collection[str], name: str) -> bool:
     """Whether what replaces it is not generated any more."""
-    gone = {ref.partition("::")[2] for ref in result.retired}
+    gone = {ref.partition("::")[2] for ref in retired if ref.startswith(f"{manifest.module}::")}
     members = [manifest.ref(e, g).partition("::")[2] for e, g in manifest.all_entries() if g and g.name == name]
     return name in gone or (bool(members) and gone.issuperset(members))
 
 
-def _unbound(manifest: Manifest, result: ModuleResult, install: Install, name: str) -> Iterator[Finding]:
+def _unbound(manifest: Manifest, own: OwnText, install: Install, name: str) -> Iterator[Finding]:
     """A finding when the generated module binds no such name."""
-    assert result.own is not None
+    if not own.parses:
+        return  # said where it was generated
     names: set[str] = set()
-    for node in result.own.file.tree.body:
+    for node in own.file.tree.body:
         names |= set(bound_names(node))
         if isinstance(node, ast.ClassDef):
             names |= {f"{node.name}.{member}" for inner in node.body for member in bound_names(inner)}
@@ -277,13 +312,3 @@ def _roots(symbol: Symbol, packages: Sequence[str]) -> list[str]:
             name = meaning(symbol.file, decorator)
             found |= {name.partition(".")[0]} if "." in name else set()
     return sorted(found)
-
-
-def sites_of(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Every name that these records say is bound to something of ours."""
-    for record in records:
-        module, _, name = record["symbol"].partition(":")
-        yield module, name
-        for other, alias in record["sites"]:
-            if other not in record["native"] and (record["aliases"] == "all" or other in record["aliases"]):
-                yield other, alias

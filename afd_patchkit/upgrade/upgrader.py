@@ -20,6 +20,7 @@ from afd_patchkit.project import Project
 from afd_patchkit.references.texts import OwnText
 from afd_patchkit.run import lock as locks
 from afd_patchkit.run.compare import stale_inputs
+from afd_patchkit.run.installs import install_problems
 from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.run.modules import maker_of, prefetch
 from afd_patchkit.run.pins import Opener, by_hand, overridden
@@ -152,6 +153,15 @@ class Upgrader:
                                 problems.append(item)
                             else:
                                 gates[item.entry] = (*gates.get(item.entry, ()), item)
+        if prove:
+            texts = {module: own for module, (own, _) in drafts.items()}
+            for ref, item in install_problems(workspace, manifests, texts, retired, workspace.open.options.store):
+                if ref in attempts and attempts[ref].error is not None:
+                    continue
+                if ref in attempts:
+                    gates[ref] = (*gates.get(ref, ()), item.at(entry=ref))
+                else:
+                    problems.append(item)
         leant = leanings(self.project, workspace, manifests, drafts, superfluous, workspace.open.options.sources)
         problems += leant.problems.get("", ())
         return Side(

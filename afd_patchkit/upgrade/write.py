@@ -23,6 +23,7 @@ from afd_patchkit.findings.finding import Finding, Position, Severity, finding
 from afd_patchkit.manifest.load import parse_manifest, parse_pins
 from afd_patchkit.model import Manifest, Pin, Pins
 from afd_patchkit.project import JOURNAL, Project
+from afd_patchkit.run.installs import with_installs
 from afd_patchkit.run.licences import licence_files
 from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.run.locking import build_lock
@@ -118,8 +119,9 @@ def write(
     links = [link for name in files if (link := project.linked(project.root / name)) is not None]
     if links:
         return [], [project.outside(link) for link in links]
-    made = generate_modules(project, Workspace(pins, opener), all_manifests, opener, RunOptions(jobs=1))
-    results = [result.pinned() for result in made]
+    workspace = Workspace(pins, opener)
+    made = generate_modules(project, workspace, all_manifests, opener, RunOptions(jobs=1))
+    results = with_installs(workspace, all_manifests, [result.pinned() for result in made], opener.options.store)
     errors = [f for r in results for f in r.findings if f.severity is Severity.ERROR]
     if errors or any(r.failed for r in results):
         return [], list(dict.fromkeys(errors))
