@@ -19,7 +19,8 @@ from tools.environments import ROOT
 VLLM = environments.pinned_version("vllm")
 SAMPLE = 2000
 CHANGES = 80
-VLLM_TESTS = ("tests/dbo", "tests/sim", "tests/runtime/test_installed_vllm.py")
+VLLM_TESTS = ("tests/dbo", "tests/sim")
+REAL_TESTS = (*VLLM_TESTS, "tests/runtime/test_installed_vllm.py")
 DONOR = "vllm-donor"
 DONOR_VARIABLE = "AFD_PATCHKIT_DONOR_TREE"
 RETIRES = "0.30.0"
@@ -109,7 +110,7 @@ def unit(session: Session, arguments: Sequence[str], *, fast: bool) -> None:
     """The tests that need no vLLM; with `fast` only those that need no package index either, and no soak."""
     marks = "not vllm and not upstream and not slow" if fast else "not vllm"
     workers = ["-n", str(min(os.cpu_count() or 1, 4))]
-    ignored = [f"--ignore={folder}" for folder in VLLM_TESTS]
+    ignored = [f"--ignore={folder}" for folder in REAL_TESTS]
     session.step("pytest", [session.python, "-m", "pytest", "-q", *workers, "-m", marks, *ignored, *arguments])
 
 
@@ -155,7 +156,7 @@ def real(session: Session) -> None:
     paths = os.pathsep.join([str(ROOT / "generated"), str(ROOT)])
     with tempfile.TemporaryDirectory(prefix="afd-retired-") as folder:
         variables = {"PYTHONPATH": paths, DONOR_VARIABLE: tree, RETIRED_VARIABLE: retired(session, Path(folder))}
-        session.step("vllm tests", [python, "-m", "pytest", "-q", *VLLM_TESTS], variables)
+        session.step("vllm tests", [python, "-m", "pytest", "-q", *REAL_TESTS], variables)
     session.shared["AFD_PATCHKIT_VLLM_PYTHON"] = python
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from afd_patchkit.files import read_regular
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.nearest import did_you_mean
+from afd_patchkit.header import INSTALL_FUNCTIONS
 from afd_patchkit.manifest.nested import nested, takes_of
 from afd_patchkit.manifest.texts import module_problem
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Pins
@@ -87,7 +88,16 @@ def _modules(manifests: Sequence[Manifest]) -> Iterator[Finding]:
 
 
 def _installs(manifests: Sequence[Manifest]) -> Iterator[Finding]:
-    """Attributes that would be replaced twice, or together with what they are attributes of."""
+    """Attributes that would be replaced twice, or together with what they are attributes of; modules that hide a function."""
+    for manifest in manifests if any(m.installs for m in manifests) else ():
+        first = manifest.module.removesuffix(".py").partition("/")[0]
+        if first in INSTALL_FUNCTIONS:
+            yield finding(
+                "PK015",
+                f"{manifest.module} has the name of the package's function `{first}`",
+                manifest=manifest.where,
+                help="A package with `installs` has functions of these names: give the module, or its folder, another one.",
+            )
     seen: dict[str, Position] = {}
     for install in (each for manifest in manifests for each in manifest.installs if each.mode != "subclass"):
         symbol = install.symbol.text.strip()

@@ -12,12 +12,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from afd_patchkit.header import INIT, INSTALLS, RUNTIME, line
+from afd_patchkit.header import INIT, INSTALL_FUNCTIONS, INSTALLS, RUNTIME, line
 from afd_patchkit.project import Project
 from afd_patchkit.run.ownership import is_ours, licence_paths, licence_sums, package_inits, sums_text, typed_marker
 
 _OWN = re.compile(r"^from afd_patchkit\.runtime\b", re.MULTILINE)
-_API = ("install", "scope", "uninstall", "verify")
 
 
 def support_files(project: Project, lock: Mapping[str, Any]) -> dict[Path, bytes]:
@@ -38,7 +37,7 @@ def support_files(project: Project, lock: Mapping[str, Any]) -> dict[Path, bytes
     if not records:
         return found
     root = project.package_folder
-    names = ", ".join(f"{name} as {name}" for name in _API)
+    names = ", ".join(f"{name} as {name}" for name in INSTALL_FUNCTIONS)
     found[root / "__init__.py"] = INIT + f"\nfrom {project.package}.{INSTALLS} import {names}\n".encode()
     found[root / f"{INSTALLS}.py"] = _installs(project.package, lock, records).encode()
     for name, text in _runtime(project.package).items():
@@ -58,6 +57,7 @@ def _runtime(package: str) -> dict[str, str]:
 
 def _installs(package: str, lock: Mapping[str, Any], records: list[tuple[str, Mapping[str, Any]]]) -> str:
     targets = "".join(f"        {_target(package, lock, name, record)},\n" for name, record in records)
+    functions = "".join(f"{name} = INSTALLER.{name}\n" for name in INSTALL_FUNCTIONS)
     return f'''{line("the manifests' `installs`")}
 """What this package replaces, and how it is installed: `install()`, `scope()`, `verify()`, `uninstall()`."""
 
@@ -69,11 +69,7 @@ INSTALLER = Installer(
 {targets}    ),
 )
 
-install = INSTALLER.install
-scope = INSTALLER.scope
-uninstall = INSTALLER.uninstall
-verify = INSTALLER.verify
-'''
+{functions}'''
 
 
 def _target(package: str, lock: Mapping[str, Any], name: str, record: Mapping[str, Any]) -> str:

@@ -90,6 +90,12 @@ class Loader:
     def __init__(self, loader: Any, finder: Finder) -> None:
         self.loader, self.finder = loader, finder
 
+    def __getattr__(self, name: str) -> Any:
+        """What else that loader can, for those who ask a specification instead of a module."""
+        if name == "loader":  # not set yet
+            raise AttributeError(name)
+        return getattr(self.loader, name)
+
     def create_module(self, spec: Any) -> Any:
         """The new module."""
         return self.loader.create_module(spec)

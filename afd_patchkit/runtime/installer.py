@@ -43,6 +43,8 @@ class Installer:
 
     def _free(self) -> None:
         self._lock = threading.RLock()  # another thread may have held it when this process was forked
+        if self._finder is not None:
+            self._finder.running.clear()  # it may have been importing, too
 
     # ---- for users ----------------------------------------------------------------------------------------------
 
@@ -299,7 +301,10 @@ class Installer:
             value = MISSING if place is None or not self._is_loaded(module) else place.get()
             if place is None or value is MISSING or (id(place.owner), place.path[-1]) in planned.changes:
                 continue
-            if root_of(value) not in (*planned.target.pinned.roots, self.package.partition(".")[0], "builtins"):
+            if doubt(value, planned.target.pinned) is None:  # from before upstream's module was imported again
+                after = planned.like(value, original=False)
+                planned.changes[id(place.owner), place.path[-1]] = Rebinding(place, value, after)
+            elif root_of(value) not in (*planned.target.pinned.roots, self.package.partition(".")[0], "builtins"):
                 problems.append(f"{planned.target}: {described(value)} is in place of its other name {place}")
         return problems
 

@@ -223,6 +223,8 @@ def test_without_installs_nothing_of_it_is_there(project):
         ("    with: hidden", "    with: hidden\n    aliases: [acme.front]",
          "PK032: `aliases` of a member: acme.core:Engine.__hidden"),
         ("    mode: scope", "    mode: always", "PK00"),
+        ("module: acme_set/core.py", "module: scope/core.py",
+         "PK015: scope/core.py has the name of the package's function `scope`"),
         ("module: acme_set/core.py", "module: _runtime/core.py",
          "PK014: `module: _runtime/core.py` takes the name of what installs the package"),
     ],

@@ -254,6 +254,27 @@ def test_reloads(scene):
     assert bindings().keys() == before.keys()
 
 
+def test_an_alias_from_before_upstream_was_imported_again(scene):
+    core, alias = up(), up("alias")
+    old = alias.run
+    importlib.reload(core)
+    assert core.run is not old
+    installer = scene.installer("run", sites=(("acme_up.alias", "run"),))
+    assert installer.install().ok
+    assert alias.run(1) == 101
+    installer.uninstall()
+    assert alias.run is old
+
+
+def test_specifications_are_asked_as_without_the_hook(scene):
+    scene.installer("run").install()
+    spec = importlib.util.find_spec("acme_up.late")
+    assert spec.loader.get_source("acme_up.late") == "from acme_up.core import run\n"
+    assert spec.loader.is_package("acme_up.late") is False
+    with pytest.raises(AttributeError):
+        spec.loader.nothing  # noqa: B018
+
+
 def test_a_second_copy_of_the_package_goes_on_with_the_first(scene):
     core = up()
     before = bindings()
