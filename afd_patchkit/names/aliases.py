@@ -65,6 +65,11 @@ class Alias:
         """Whether the module keeps the object that it found when it was imported."""
         return self.kind not in _LATE
 
+    @property
+    def bound(self) -> bool:
+        """Whether it is a name that has the object itself, so that it can be bound to another."""
+        return self.kind in _PASSED_ON
+
 
 @dataclass(frozen=True)
 class Aliases:

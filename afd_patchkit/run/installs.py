@@ -15,7 +15,7 @@ from afd_patchkit.findings.errors import PatchkitError
 from afd_patchkit.findings.finding import Finding, finding
 from afd_patchkit.findings.nearest import did_you_mean
 from afd_patchkit.model import Entry, Install, Manifest
-from afd_patchkit.names.aliases import Aliases, Scanner
+from afd_patchkit.names.aliases import Alias, Aliases, Scanner
 from afd_patchkit.names.bindings import module_bindings
 from afd_patchkit.names.follow import find_definition
 from afd_patchkit.references.texts import OwnText
@@ -176,9 +176,13 @@ class _Plans:
         member = len(where) > 1
         aliases, findings = (None, []) if member else self._aliases(install, module, qualname)
         everywhere = install.aliases == "all" or (install.aliases is None and not found.imported)
-        sites = [] if aliases is None else sorted({(a.module, a.name) for a in aliases.found if a.static})
+        held = [] if aliases is None else [alias for alias in aliases.found if alias.static]
+        sites = sorted({(a.module, a.name) for a in held if a.bound})
         if not everywhere and aliases is not None:
             findings += _unlisted(install, aliases)
+        findings += [
+            _beyond(target, a) for a in held if not a.bound and _reaches(install, a.module, everywhere=everywhere)
+        ]
         is_class = isinstance(symbol.node, ast.ClassDef)
         if is_class and install.mode == "process":
             findings.append(
@@ -252,6 +256,19 @@ def _unlisted(install: Install, aliases: Aliases) -> list[Finding]:
         for a in aliases.left_out([*listed, *install.native])
     ]
     return [*found, *(_stale(aliases.symbol, module, "is rebound") for module in aliases.stale(listed))]
+
+
+def _reaches(install: Install, module: str, *, everywhere: bool) -> bool:
+    return module not in install.native and (everywhere or module in (install.aliases or ()))
+
+
+def _beyond(symbol: str, alias: Alias) -> Finding:
+    """The note about an object that keeps the original, whatever is bound."""
+    return finding(
+        "PK666",
+        f"{alias.module} keeps {symbol} in `{alias.name}` ({alias.kind}, {alias.place}), where it cannot be replaced",
+        upstream=alias.place,
+    )
 
 
 def _stale(symbol: str, module: str, what: str) -> Finding:

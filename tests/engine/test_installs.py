@@ -261,6 +261,22 @@ def test_a_new_alias_of_upstream_is_noticed(project):
     assert found[0].startswith("PK319: acme.later holds acme.core:session as `session`")
 
 
+def test_what_keeps_the_original_is_a_note(project):
+    project.upstream(
+        "keeper",
+        "from acme import core\n\n\ndef call(f=core.run):\n    return f(1)\n\n\ngo = core.run\nTABLE = {1: core.run}\n",
+    )
+    report = project.regen()
+    assert wrong(report) == []
+    assert {f.code for f in report.findings} == {"PK666"}
+    assert sorted(f.message for f in report.findings) == [
+        "acme.keeper keeps acme.core:run in `TABLE` (value, acme/keeper.py:9), where it cannot be replaced",
+        "acme.keeper keeps acme.core:run in `call(f)` (default, acme/keeper.py:4), where it cannot be replaced",
+    ]
+    (run, *_) = json.loads(project.lock.read_text())["modules"]["acme_set/core.py"]["installs"]
+    assert run["sites"] == [["acme.front", "run"], ["acme.keeper", "go"]]
+
+
 def test_a_name_that_a_module_imports(project):
     change(
         project,
