@@ -13,6 +13,7 @@ from pydantic_core import core_schema
 from afd_patchkit import model
 from afd_patchkit.manifest import syntax
 from afd_patchkit.manifest.rules import RULES, Rule
+from afd_patchkit.manifest.snippets import snippets_of
 from afd_patchkit.manifest.texts import HELD
 from afd_patchkit.model import What
 from afd_patchkit.operations import OPERATIONS, Alternative
@@ -72,6 +73,8 @@ def _schema_of(cls: type[model.Model]) -> Schema:
     definitions: dict[str, Schema] = raw.pop("$defs", {})
     for name, definition in (*definitions.items(), (cls.__name__, raw)):
         _ruled(getattr(model, name), definition)
+        if found := snippets_of(name):
+            definition["defaultSnippets"] = found
     return {
         "$schema": DIALECT,
         "$comment": COMMENT,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 
 import jsonschema
 import pytest
 import yaml
 
+from afd_patchkit import model
+from afd_patchkit.manifest.load import parse_pins
 from afd_patchkit.manifest.schema import manifest_schema, pins_schema, schema_text
-from tests.manifest.samples import EXAMPLE, delta, entry, marked
+from afd_patchkit.manifest.snippets import SNIPPETS
+from tests.manifest.samples import EXAMPLE, HEAD, delta, entry, marked, problems
 from tests.manifest.test_manifest_errors import KEYS, KINDS, NAMES, OPERATIONS, TYPES
 from tests.manifest.test_manifest_load import ENTRIES, GOOD, PINS
 
@@ -114,3 +119,45 @@ def test_our_manifests_are_valid(root):
         validator = PINS_VALIDATOR if file.name == "pins.yaml" else MANIFEST
         text = file.read_text(encoding="utf-8")
         assert [e.message for e in validator.iter_errors(yaml.safe_load(text))] == [], file
+
+
+# ---- snippets -------------------------------------------------------------------------------------------------------
+
+
+def written(body: object, pad: str = "") -> str:
+    """A snippet as editors write it, the text of each place taken for what is filled in."""
+    if not isinstance(body, (dict, list)):
+        return re.sub(r"\$\{\d+:([^}]*)\}", r"\1", str(body))
+    pairs = body.items() if isinstance(body, dict) else (("-", item) for item in body)
+    lines = []
+    for key, value in pairs:
+        head = pad + (key if key == "-" else written(key) + ":")
+        deep = isinstance(value, (dict, list))
+        text = written(value, pad + "  ")
+        lines.append(f"{head} {text.lstrip()}" if not deep or key == "-" else f"{head}\n{text}")
+    return "\n".join(lines)
+
+
+CASES = [(model, label, body) for model, items in SNIPPETS.items() for label, body in items]
+
+
+@pytest.mark.parametrize(("model", "label", "body"), CASES, ids=[f"{m}: {label}" for m, label, _ in CASES])
+def test_every_snippet_loads(model, label, body):
+    text = written(body)
+    if model in ("Pins", "Pin"):
+        whole = text if model == "Pins" else f"schema: 1\npins:\n  name:\n{textwrap.indent(text, '    ')}"
+        parse_pins(whole.encode(), "pins.yaml")
+        assert PINS_VALIDATOR.is_valid(yaml.safe_load(whole))
+        return
+    if model == "Delta":
+        text = f"symbol: a:b\nreason: r\ndeltas:\n{written([body], '  ')}"
+    whole = text if model == "Manifest" else f"{HEAD}entries:\n  - {textwrap.indent(text, '    ').lstrip()}\n"
+    assert problems(whole) == []
+    assert MANIFEST.is_valid(yaml.safe_load(whole))
+
+
+def test_snippets_stand_where_an_editor_looks_for_them():
+    for schema, names in ((manifest_schema(), ("Entry", "GroupEntry", "Delta")), (pins_schema(), ("Pin",))):
+        assert schema["defaultSnippets"][0]["body"]["schema"] == 1
+        assert all(schema["$defs"][name]["defaultSnippets"] for name in names)
+    assert all(hasattr(model, name) for name in SNIPPETS)
