@@ -149,26 +149,15 @@ class Builder:
 
     def select(self, delta: Delta, code: Code, kind: str = "statements") -> list[Match]:
         """The matches of a pattern of `delta`, narrowed and counted as it says."""
-        found = select(
-            compile_pattern(code, "expression" if kind == "expression" else "statements"),
-            self.symbol,
-            within=delta.within,
-            next_to=delta.next_to,
-            nth=delta.nth,
-            count=delta.count,
-            entry=self.entry,
-            delta=delta.name,
-            windows=self.windows,
-        )
-        self.matches.setdefault(delta.name, []).extend(found)
-        return found
+        return self._found(select, compile_pattern(code, "expression" if kind == "expression" else "statements"), delta)
 
     def statements(self, delta: Delta, pattern: Pattern) -> list[Match]:
         """Matches of a statement pattern or range."""
-        if not isinstance(pattern, Range):
-            return self.select(delta, pattern)
-        found = find_ranges(
-            pattern,
+        return self._found(find_ranges, pattern, delta) if isinstance(pattern, Range) else self.select(delta, pattern)
+
+    def _found(self, find: Callable[..., list[Match]], wanted: object, delta: Delta) -> list[Match]:
+        found = find(
+            wanted,
             self.symbol,
             within=delta.within,
             next_to=delta.next_to,

@@ -25,6 +25,7 @@ TRY = "def f(x):\n    try:\n        a()\n    except A:\n        b()\n"
         ("def f(x):\n    for i in x: a()\n", "for i in x: ...", "add: 'finally: b()'", "PK203", "to `for`", "It takes `else`"),
         ("def f(x):\n    if x: a()\n    else: b()\n", "if x: ...", "add: 'else: b()'", "PK221", "has `else` already", "absorbed"),
         ("def f(x):\n    if x: a()\n", "if x: ...", "first: 'elif y: b()'", "PK203", "`elif` clause cannot come first", "`first` takes"),
+        ("def f(x):\n    if x: a()\n    else: b()\n", "if x: ...", "first: 'else: c()'", "PK203", "`else` clause cannot come first", "or `case`"),
         ("def f(x):\n    if x: a()\n", "if x: ...", "remove: 'else'", "PK203", "there is no clause `else`", ""),
         ("def f(x):\n    if x: a()\n    else: b()\n", "if x: ...", "remove: 'if x'", "PK203", "cannot stand without its `if`", "whole statement"),
         (TRY, "try: ...", "remove: 'except A'", "PK203", "cannot stand without its `except`", "whole statement"),
@@ -67,4 +68,13 @@ def test_else_of_a_try_may_keep_the_suite():
     )
     assert applied.buffer.text.endswith(
         "    # ### PATCH START: d\n    else:\n        if x:\n            c()\n    # ### PATCH END: d\n"
+    )
+
+
+def test_several_clauses_at_once():
+    """`else` and `finally` parse together below a `try` only."""
+    code = "add: |\n      else:\n          c()\n      finally:\n          d()"
+    applied = apply(TRY, clause("try: ...", code))
+    assert applied.buffer.text == (
+        TRY + "    # ### PATCH START: d\n    else:\n        c()\n    finally:\n        d()\n    # ### PATCH END: d\n"
     )
