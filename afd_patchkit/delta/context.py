@@ -287,7 +287,7 @@ def _beginning(place: Place, node: ast.stmt) -> Span:
     """What a neighbour is known by: all of it; of a compound statement its head and first statement."""
     header = _header(place, node)
     first = next(blocks(node), None)
-    if header is None or first is None or clauses_only(node):
+    if header is None or first is None:
         return place.region([node])
     inner = _header(place, first.body[0])
     return Span(header.start, inner.end if inner is not None else place.file.node_span(first.body[0]).end)

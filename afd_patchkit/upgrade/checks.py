@@ -6,6 +6,7 @@ import ast
 import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from afd_patchkit.findings.finding import Finding, Position, Severity, finding
 from afd_patchkit.source.facts import names_bound, names_read
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.source.syntax import own_parts, same_code
-from afd_patchkit.source.text import Span, parse_quietly
+from afd_patchkit.source.text import SourceFile, Span, parse_quietly
 from afd_patchkit.upgrade.around import around
 from afd_patchkit.upgrade.pair import Pair, added_statements, loop_around, own_line
 from afd_patchkit.upgrade.renamed import renamed
@@ -63,50 +64,78 @@ def _digests(pair: Pair) -> Iterator[Finding]:
         there = None
         if pair.base is not None and pair.base.applied is not None and index < len(olds):
             there = surroundings(pair.base.symbol, olds[index], pair.base.applied.matches.get(name, ()))
-        yield from _edit(pair, before, after, edit, here, there)
+        yield from _edit(_Compared(pair, before, after, edit, here, there))
 
 
 def _places(count: int) -> str:
     return "one place" if count == 1 else f"{count} places"
 
 
-def _edit(
-    pair: Pair,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    edit: Edit,
-    here: Surroundings,
-    there: Surroundings | None,
-) -> Iterator[Finding]:
-    file = pair.new.symbol.file
-    old_file = pair.base.symbol.file if pair.base is not None else None
+@dataclass(frozen=True)
+class _Compared:
+    """One edit of a delta, in both releases.
 
-    def compared(old: Span | None, now: Span | None) -> list[str]:
-        return changes(old_file, old, file, now) if there is not None else changes(None, None, file, now)
+    Attributes:
+        pair: the delta in both releases.
+        before: its record in the lock.
+        after: its record now.
+        edit: the edit at the new release.
+        here: where it stands there.
+        there: where it stood; None where the old text is not at hand.
+    """
 
-    def alike(old: Sequence[Span | None], now: Sequence[Span | None]) -> bool:
+    pair: Pair
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    edit: Edit
+    here: Surroundings
+    there: Surroundings | None
+
+    def difference(self, old: Span | None, now: Span | None) -> list[str]:
+        """The difference of two places, as lines."""
+        file = self.pair.new.symbol.file
+        return changes(self._old, old, file, now) if self.there is not None else changes(None, None, file, now)
+
+    @property
+    def _old(self) -> SourceFile | None:
+        return self.pair.base.symbol.file if self.pair.base is not None else None
+
+    def alike(self, old: Sequence[Span | None], now: Sequence[Span | None]) -> bool:
         """Whether texts that differ in their tokens are the same code all the same: quotes, a formatter's parentheses."""
-        if there is None or old_file is None or len(old) != len(now):
+        old_file, file = self._old, self.pair.new.symbol.file
+        if self.there is None or old_file is None or len(old) != len(now):
             return False
         return all(
             a is not None and b is not None and same_code(old_file.slice(a), file.slice(b))
             for a, b in zip(old, now, strict=True)
         )
 
+
+def _edit(both: _Compared) -> Iterator[Finding]:
+    pair, before, after = both.pair, both.before, both.after
+    yield from _touched(both)
+    yield from _around(both)
+    if both.edit.does.call and pair.delta.call is not None:
+        yield from _arguments(pair, before, after, both.here.touched.start)
+
+
+def _touched(both: _Compared) -> Iterator[Finding]:
+    """What upstream changed in the text that the edit touches, and in the statement that holds it."""
+    pair, before, after, here, there = both.pair, both.before, both.after, both.here, both.there
     at = here.touched.start
-    if names := _renamed(pair, edit, here, there) if before["touched"] != after["touched"] else None:
+    if names := _renamed(pair, both.edit, here, there) if before["touched"] != after["touched"] else None:
         yield pair.say(
             "PK652",
             "upstream renamed names in text that the delta replaces",
             at=at,
             details=[f"{old} is {new} now" for old, new in names.items()],
         )
-    elif before["touched"] != after["touched"] and not alike([there.touched if there else None], [here.touched]):
+    elif before["touched"] != after["touched"] and not both.alike([there.touched if there else None], [here.touched]):
         yield pair.say(
             "PK510",
             "upstream changed text that the delta touches",
             at=at,
-            details=compared(there.touched if there else None, here.touched),
+            details=both.difference(there.touched if there else None, here.touched),
             help="Read both texts: does the delta still say what it should?",
         )
     elif before.get("holder") != after.get("holder") and before["touched"] == after["touched"]:
@@ -114,17 +143,23 @@ def _edit(
             "PK510",
             "upstream changed the statement around what the delta touches",
             at=at,
-            details=[f"now: {first_text(file, _line(pair.new.symbol, at))}"],
+            details=[f"now: {first_text(pair.new.symbol.file, _line(pair.new.symbol, at))}"],
             help="Read both texts: does the delta still say what it should?",
         )
-    elif dropped := _layout(pair, before, after, edit):
+    elif dropped := _layout(pair, before, after, both.edit):
         yield pair.say(
             "PK652",
             "upstream changed comments or layout of text that the delta replaces",
             at=at,
             details=[f"new: {text.strip()}" for text in dropped[:5]],
         )
-    if before["headers"] != after["headers"] and not alike(there.headers if there else (), here.headers):
+
+
+def _around(both: _Compared) -> Iterator[Finding]:
+    """What upstream changed in the blocks that the edit stands in, beside it, and in the names that it reads."""
+    pair, before, after, here, there = both.pair, both.before, both.after, both.here, both.there
+    at, file = here.touched.start, pair.new.symbol.file
+    if before["headers"] != after["headers"] and not both.alike(there.headers if there else (), here.headers):
         yield pair.say(
             "PK511",
             "upstream changed a condition, loop or block that the delta stands in",
@@ -136,15 +171,15 @@ def _edit(
         ("before", here.before, there.before if there else None),
         ("after", here.after, there.after if there else None),
     ):
-        if before[side] != after[side] and not alike([old], [now]):
+        if before[side] != after[side] and not both.alike([old], [now]):
             yield pair.say(
                 "PK512",
                 f"upstream changed the statement {side} the place of the delta",
                 at=now.start if now else at,
-                details=compared(old, now),
+                details=both.difference(old, now),
                 help="Is this still the right place?",
             )
-    if before["bindings"] != after["bindings"] and not alike(there.bindings if there else (), here.bindings):
+    if before["bindings"] != after["bindings"] and not both.alike(there.bindings if there else (), here.bindings):
         yield pair.say(
             "PK513",
             "upstream changed how a name gets its value that the delta reads",
@@ -156,8 +191,6 @@ def _edit(
             ],
             help="Does the name still hold what the delta expects?",
         )
-    if edit.does.call and pair.delta.call is not None:
-        yield from _arguments(pair, before, after, at)
 
 
 def _renamed(pair: Pair, edit: Edit, here: Surroundings, there: Surroundings | None) -> Mapping[str, str] | None:

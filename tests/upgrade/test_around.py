@@ -46,6 +46,7 @@ def f(self, n):
             self.other(n)
     return n
 """
+BEFORE_MATCH = MATCH.replace("    match n:", "    self.begin()\n    match n:")
 LOOP = """
 def f(self, batch):
     limit = self.limit
@@ -84,6 +85,9 @@ CASES = {
     "B2 a pattern": (MATCH, put("self.look(found)", "self.ours()"), ('{"key": found}', '{"name": found}'), "review", {"PK511"}),
     "B2 a guard of a case": (MATCH, put("self.other(n)", "self.ours()"), ("case _:", "case _ if n:"), "review", {"PK511"}),
     "B2 the pattern of another case": (MATCH, put("self.look(found)", "self.ours()"), ("[one, two]", "[one, two, *_]"), "clean", set()),
+    "B2 the pattern of the first case": (MATCH, put("self.pair(one, two)", "self.ours()"), ("[one, two]", "[one, *two]"), "review", {"PK511"}),
+    "B2 the head of a match beside it": (BEFORE_MATCH, put("self.begin()", "self.ours()"), ("match n:", "match n.kind:"), "review", {"PK512"}),
+    "B2 a later case beside it": (BEFORE_MATCH, put("self.begin()", "self.ours()"), ("self.look(found)", "self.look(found, n)"), "clean", set()),
     "B2 a loop's else": (LOOP, put("self.done(batch)", "self.ours()"), ("    else:\n        self.done(batch)\n", "        self.done(batch)\n"), "review", None),
     "B3 a handler's name": (TRY, put("self.warn(...)", "self.ours(e)"), ("OSError as e:\n        self.warn(e)", "OSError as err:\n        self.warn(err)"), "review", None),
     "B3 a capture": (MATCH, put("self.look(...)", "self.ours(found)"), ('"key": found}:\n            self.look(found)', '"key": other}:\n            self.look(other)'), "review", None),
