@@ -25,6 +25,7 @@ from afd_patchkit.source.deep import deep
 from afd_patchkit.version import ENGINE, __version__
 
 if TYPE_CHECKING:
+    from afd_patchkit.adopt.adopting import adopt
     from afd_patchkit.copies.audit import AuditOptions, audit
     from afd_patchkit.queries.aliases import aliases
     from afd_patchkit.queries.changes import diff
@@ -56,6 +57,7 @@ __all__ = [
     "UpstreamError",
     "__version__",
     "accept",
+    "adopt",
     "aliases",
     "audit",
     "check",
@@ -79,6 +81,7 @@ _HOMES = {
     "AuditOptions": "copies.audit",
     "SourceOptions": "upstream.options",
     "accept": "upgrade.accepting",
+    "adopt": "adopt.adopting",
     "aliases": "queries.aliases",
     "audit": "copies.audit",
     "diff": "queries.changes",

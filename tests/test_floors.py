@@ -15,6 +15,7 @@ FLOORS = (
     ("cli.commands",),
     ("cli",),
     ("api",),
+    ("adopt",),
     ("queries", "building"),
     ("reports.upgrade",),
     ("reports", "copies"),

@@ -27,6 +27,9 @@ from afd_patchkit.source.signature import compare, signature
 from afd_patchkit.source.text import SourceFile, Span, Text
 from afd_patchkit.upstream.base import Upstream
 
+UNEXPLAINED = "UNEXPLAINED"
+"""How the name of a delta begins that was found in a hand copy, outside of every fence."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -227,7 +230,7 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
     )
     found = completions(symbol, source)
     lacks = incomplete(symbol, found, explained=entry.elsewhere is not None)
-    said = (*applied.findings, *plan.findings, *lacks)
+    said = (*applied.findings, *unexplained(entry, setting.entry), *plan.findings, *lacks)
     findings = placed(said, entry, setting.entry)
     return GeneratedEntry(
         entry,
@@ -244,6 +247,22 @@ def generate_copy(entry: Entry, symbol: Symbol, source: Upstream, target: Upstre
         findings,
         completions=found,
     )
+
+
+def unexplained(entry: Entry, ref: str) -> list[Finding]:
+    """Deltas that were found in a hand copy, and that no person has given a name yet (PK233)."""
+    return [
+        finding(
+            "PK233",
+            f"nobody has explained delta {delta.name!r}",
+            entry=ref,
+            delta=delta.name,
+            manifest=delta.where,
+            help="Give it a name that says what it is for, or delete it.",
+        )
+        for delta in entry.deltas
+        if delta.name.startswith(UNEXPLAINED)
+    ]
 
 
 def rewritten(plan: NamePlan, before: Text) -> dict[str, str]:

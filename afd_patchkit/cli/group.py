@@ -25,6 +25,7 @@ COMMANDS = {
     "show": "show",
     "share": "share",
     "audit": "audit",
+    "adopt": "adopt",
     "aliases": "aliases",
     "install": "install",
     "inventory": "inventory",

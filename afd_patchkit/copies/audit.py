@@ -75,6 +75,7 @@ class Read:
         problems: what could not be read.
         finder: pairs functions with those of the pins.
         upstreams: the pins' upstreams, by name.
+        sources: where they came from.
     """
 
     files: tuple[HandFile, ...]
@@ -83,6 +84,7 @@ class Read:
     problems: tuple[Finding, ...]
     finder: CopyFinder
     upstreams: Mapping[str, Upstream]
+    sources: SourceOptions = field(default_factory=SourceOptions)
 
 
 def opened(pins: Mapping[str, Pin], sources: SourceOptions) -> dict[str, Upstream]:
@@ -122,7 +124,7 @@ def read_copies(paths: Sequence[Path], options: AuditOptions) -> Read:
         gc.collect(0)
     if options.progress is not None:
         options.progress.done()
-    return Read(tuple(files), tuple(installs), tuple(found), tuple(problems), finder, upstreams)
+    return Read(tuple(files), tuple(installs), tuple(found), tuple(problems), finder, upstreams, options.sources)
 
 
 def _pairs(file: HandFile, installs: Sequence[HandInstall], finder: CopyFinder) -> list[CopyPair | Unpaired]:

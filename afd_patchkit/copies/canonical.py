@@ -182,7 +182,7 @@ class _Builder:
     def _named(self, found: Lead, name: str, node: ast.Name) -> ast.Name:
         dotted = self.own.get(name, found.dotted)
         self.read[name] = dotted
-        return self._leading(Lead(dotted, found.module), name, node.ctx)
+        return self._leading(Lead(dotted, found.module and name not in self.own), name, node.ctx)
 
     @staticmethod
     def _leading(found: Lead, written: str, ctx: ast.expr_context) -> ast.Name:
@@ -221,7 +221,10 @@ def _pass(place: ast.stmt) -> ast.Pass:
 
 def renamed(base: Canonical, wanted: Canonical) -> dict[str, str]:
     """Locals that the wanted function calls otherwise: its name, to upstream's; only where every use agrees."""
-    ours, theirs = wanted.local - base.local, base.local - wanted.local
+    fixed = {
+        a.arg for c in (base, wanted) for a in ast.walk(c.node.args) if isinstance(a, ast.arg)
+    }  # callers name them
+    ours, theirs = wanted.local - base.local - fixed, base.local - wanted.local - fixed
     if not ours or not theirs:
         return {}
     shapes: dict[str, list[list[str]]] = {}
