@@ -11,6 +11,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from afd_patchkit.building.files import shipped
 from afd_patchkit.cli import main
 from afd_patchkit.header import INIT
 from tests.engine.sample import Sample
@@ -159,6 +160,16 @@ def test_the_runtime_needs_no_engine(project):
         cwd=project.root / "generated", capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == "[]\n"
+
+
+def test_what_installs_it_is_shipped(project):
+    assert wrong(project.regen()) == []
+    names = set(shipped(project.project))
+    assert {
+        "generated_acme/_installs.py",
+        "generated_acme/_runtime/installer.py",
+        "generated_acme/acme_set/core.py",
+    } <= names
 
 
 def test_what_is_locked_and_checked(project):
