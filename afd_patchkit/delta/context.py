@@ -12,22 +12,21 @@ from afd_patchkit.delta.edits import Edit
 from afd_patchkit.delta.place import Place
 from afd_patchkit.patterns.select import Match
 from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.namespaces import Namespace, parameters_of, scopes_of, stored_names
 from afd_patchkit.source.syntax import (
     CLAUSE,
     DEFINITION,
     FUNCTION,
+    LOOP,
     Block,
     blocks,
     bound_names,
     clause_names,
     clauses_only,
-    nodes,
     own_parts,
 )
 from afd_patchkit.source.text import Span, Text
 from afd_patchkit.source.tokens import Token, token_digest, tokens_in
-
-_AGAIN = (ast.For, ast.AsyncFor, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +120,8 @@ def surroundings(symbol: Symbol, edit: Edit, matches: Sequence[Match]) -> Surrou
         if anchor.end < len(anchor.siblings):
             after = _beginning(place, anchor.siblings[anchor.end])
     names = _names(edit.emitted) if not edit.does.header else frozenset()
-    reach = _reach(symbol, touched)
     bindings = tuple(
-        span
-        for span in _bindings(symbol, place, names)
-        if (span.start < touched.end or reach.contains(span)) and not (len(edit.span) and edit.span.contains(span))
+        span for span in _bindings(symbol, place, names, touched) if not (len(edit.span) and edit.span.contains(span))
     )
     return Surroundings(touched, headers, before, after, bindings, anchor)
 
@@ -222,14 +218,24 @@ def _holder(symbol: Symbol, place: Place, edit: Edit, anchor: Match | None) -> t
     return token_digest(_plain(kept)), argument_names(call)
 
 
-def _reach(symbol: Symbol, touched: Span) -> Span:
-    """The outermost loop or nested function around some bytes: statements behind them in it may have run before them."""
-    around = [
-        symbol.file.node_span(node)
-        for root in symbol.nodes
-        for node in nodes(root)
-        if isinstance(node, _AGAIN) and node is not root
-    ]
+def scopes_around(symbol: Symbol, touched: Span) -> list[Namespace]:
+    """The functions and classes of the symbol that some bytes stand in, outermost first; a definition does not stand in itself."""
+    file = symbol.file
+    spans = [(file.node_span(scope.node), scope) for scope in scopes(symbol)]
+    return [scope for span, scope in spans if span.start < touched.start and touched.end <= span.end]
+
+
+def scopes(symbol: Symbol) -> list[Namespace]:
+    """The functions and classes of a symbol, its own first; found once."""
+    known: list[Namespace] | None = symbol.__dict__.get("_scopes")
+    if known is None:
+        known = symbol.__dict__["_scopes"] = scopes_of(symbol.nodes)
+    return known
+
+
+def _reach(symbol: Symbol, inner: Namespace | None, touched: Span) -> Span:
+    """The outermost loop around some bytes in their own function: statements behind them in it may have run before them."""
+    around = [symbol.file.node_span(n) for n in inner.statements if isinstance(n, LOOP)] if inner is not None else []
     found = [span for span in around if span.start <= touched.start and touched.end <= span.end]
     return max(found, key=len, default=Span(touched.end, touched.end))
 
@@ -303,54 +309,67 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"(?<![.\w])[^\W\d]\w*", text))
 
 
-def _bindings(symbol: Symbol, place: Place, names: frozenset[str]) -> Iterator[Span]:
-    if names:
-        yield from (span for bound, span in _binders(symbol, place) if not bound.isdisjoint(names))
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """Something that binds names: `scope` is whose they are, None where it says `global` or `nonlocal`."""
+
+    names: frozenset[str]
+    span: Span
+    scope: Namespace | None
 
 
-def _binders(symbol: Symbol, place: Place) -> list[tuple[frozenset[str], Span]]:
-    """The statements (headers) of a function that bind names, and which; found once per symbol."""
-    known: list[tuple[frozenset[str], Span]] | None = symbol.__dict__.get("_binders")
+def _bindings(symbol: Symbol, place: Place, names: frozenset[str], touched: Span) -> Iterator[Span]:
+    """What binds names for code at some bytes: in its own function what can run before it, in those around it all."""
+    around = scopes_around(symbol, touched)
+    inner = around[-1] if around else None
+    closures = [scope for scope in around[:-1] if isinstance(scope.node, FUNCTION)]
+    reach = _reach(symbol, inner, touched)
+    for one in _binders(symbol, place) if names else ():
+        if one.names.isdisjoint(names):
+            continue
+        anywhere = one.scope in closures or (one.scope is None and closures)
+        earlier = one.span.start < touched.end or reach.contains(one.span)
+        if anywhere or (earlier and (one.scope is inner or one.scope is None)):
+            yield one.span
+
+
+def _binders(symbol: Symbol, place: Place) -> list[_Binder]:
+    """Everything in a symbol that binds names, in order; found once per symbol."""
+    known: list[_Binder] | None = symbol.__dict__.get("_binders")
     if known is None:
-        known = symbol.__dict__["_binders"] = list(_find_binders(symbol, place))
+        found = dict.fromkeys(b for scope in scopes(symbol) for b in _find_binders(symbol, place, scope))
+        known = symbol.__dict__["_binders"] = sorted(found, key=lambda b: b.span.start)
     return known
 
 
-def _find_binders(symbol: Symbol, place: Place) -> Iterator[tuple[frozenset[str], Span]]:
-    """Statements, clauses, parameters and declarations (`global`) that say what a name of the function is."""
-    for root in symbol.nodes:
-        if not isinstance(root, FUNCTION):
+def _find_binders(symbol: Symbol, place: Place, scope: Namespace) -> Iterator[_Binder]:
+    """Statements, clauses, parameters and declarations (`global`) that say what a name of a function or class is."""
+    if isinstance(scope.node, FUNCTION):
+        for argument in parameters_of(scope.node):
+            start = symbol.file.node_span(argument).start
+            yield _Binder(frozenset([argument.arg]), Span(start, start + len(argument.arg.encode())), scope)
+    for node in scope.statements:
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield _Binder(frozenset(node.names), place.region([node]), scope)
             continue
-        for node in ast.walk(root):
-            if isinstance(node, ast.arg):
-                start = symbol.file.node_span(node).start
-                yield frozenset([node.arg]), Span(start, start + len(node.arg.encode()))
-            elif isinstance(node, (ast.Global, ast.Nonlocal)):
-                yield frozenset(node.names), place.region([node])
-            elif isinstance(node, ast.stmt) and node is not root:
-                yield from _statement_binders(symbol, place, node)
+        for names, span in _statement_binders(symbol, place, node):
+            for found, whose in ((names - scope.elsewhere, scope), (names & scope.elsewhere, None)):
+                if found:
+                    yield _Binder(found, span, whose)
 
 
 def _statement_binders(symbol: Symbol, place: Place, node: ast.stmt) -> Iterator[tuple[frozenset[str], Span]]:
     span = _header(place, node) or place.region([node])
-    stored = (n for n in _own_names(node) if isinstance(n.ctx, (ast.Store, ast.Del)))
-    bound = {n.id for n in stored if symbol.file.node_span(n).start < span.end}
+    bound = {n.id for n in stored_names(node) if symbol.file.node_span(n).start < span.end}
     if isinstance(node, (*DEFINITION, ast.Import, ast.ImportFrom)):
         bound |= set(bound_names(node))
     if bound:
         yield frozenset(bound), span
     for block in blocks(node):
         if isinstance(block.owner, CLAUSE):
+            guard = getattr(block.owner, "guard", None)
             names = frozenset(clause_names(block.owner))
+            names |= {n.id for n in stored_names(guard)} if guard is not None else set()
             head = clause_head(symbol, place, node, block)
             if names and head is not None:
                 yield names, head
-
-
-def _own_names(statement: ast.stmt) -> Iterator[ast.Name]:
-    stack: list[ast.AST] = [statement]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Name):
-            yield node
-        stack += [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.stmt)]

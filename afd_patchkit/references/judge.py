@@ -167,7 +167,7 @@ def gone(world: World, leaning: Leaning, places: Places) -> Finding | None:
         if known is False and not reference.doubtful:
             return _misfit(leaning, why, places, world)
     if (isinstance(thing, (Function, Module)) and reference.use in {"base", "type"}) or (
-        isinstance(thing, Value) and reference.use == "base"
+        isinstance(thing, Value) and reference.use == "base" and _is_plain(thing)
     ):
         delta, at = places.of(leaning)
         return finding(
@@ -179,6 +179,13 @@ def gone(world: World, leaning: Leaning, places: Places) -> Finding | None:
             help="Name the class that replaced it.",
         )
     return None
+
+
+def _is_plain(value: Value) -> bool:
+    """Whether a value can be no class: it is written as a number, a text, a list."""
+    return bool(value.values) and all(
+        isinstance(v, (ast.Constant, ast.List, ast.Dict, ast.Set, ast.Tuple, ast.JoinedStr)) for v, _ in value.values
+    )
 
 
 # ---- places -----------------------------------------------------------------------------------------------------

@@ -198,6 +198,8 @@ class Trees:
             return Function(module, name, file, definition_group(module_bindings(file)[name], site.node))
         if site.kind == "assign" and isinstance(site.node, (ast.Assign, ast.AnnAssign)):
             return self._assigned(site.node, file, module, name, depth)
+        if site.kind == "other":  # `a, b = ...`, a loop, a `with`: some value, whatever it is
+            return Value(module, name, file, (site.node,))
         return UNKNOWN
 
     def _by_attributes(self, module: str, depth: int, typing: bool) -> Thing:

@@ -19,6 +19,7 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITION = (*FUNCTION, ast.ClassDef)
 TRY: tuple[type[ast.Try], ...] = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else ()))  # type: ignore[attr-defined,unused-ignore]
 """`try` with `except`, and from Python 3.11 on with `except*`."""
+LOOP = (ast.For, ast.AsyncFor, ast.While)
 CLAUSES: dict[type[ast.AST], str] = {ast.ExceptHandler: "except", ast.match_case: "case"}
 """Nodes between a statement and its blocks, and the keywords that they begin with."""
 CLAUSE = tuple(CLAUSES)

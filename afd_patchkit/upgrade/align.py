@@ -95,6 +95,11 @@ class Alignment:
         """The new statement that the old `node` became."""
         return self.pairs.get(id(node))
 
+    def both(self) -> Iterator[tuple[Statement, Statement]]:
+        """Each old statement that is still there, with what it became."""
+        for key, new in self.pairs.items():
+            yield self.base.by_id[key], new
+
     def unmatched(self) -> list[Statement]:
         """New statements that no old one became, outermost only, in order."""
         taken = {id(s.node) for s in self.pairs.values()}

@@ -13,6 +13,7 @@ from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.manifest.nested import nested
 from afd_patchkit.model import Delta
 from afd_patchkit.source.locate import Symbol
+from afd_patchkit.source.syntax import LOOP
 from afd_patchkit.source.text import Span
 from afd_patchkit.upgrade.align import Alignment
 from afd_patchkit.upgrade.sides import LineDiff, One, own_part, statements_of
@@ -90,9 +91,12 @@ class Pair:
 
 
 def loop_around(symbol: Symbol, at: int) -> Span | None:
-    """The innermost loop around a byte."""
+    """What the innermost loop around a byte repeats: its `else` is none of it."""
+    file = symbol.file
     spans = [
-        symbol.file.node_span(n) for n in statements_of(symbol) if isinstance(n, (ast.For, ast.AsyncFor, ast.While))
+        Span(file.node_span(n).start, file.node_span(n.body[-1]).end)
+        for n in statements_of(symbol)
+        if isinstance(n, LOOP)
     ]
     around = [s for s in spans if s.start <= at <= s.end]
     return min(around, key=len) if around else None

@@ -38,6 +38,18 @@ class Late(Lost):
     def __init__(self, why):
         self.how = why
 
+class Tuned:
+    def __init__(self, n):
+        self.level = n
+
+    @property
+    def level(self):
+        return 1
+
+    @level.setter
+    def level(self, value):
+        self.kept = value
+
 class Empty:
     def __init__(self):
         self.n = 1
@@ -115,6 +127,7 @@ CASES: dict[str, tuple[str, tuple[str, str, str], Verdict]] = {
     "a constructor that is gone": ("Empty()", ("engine", "    def __init__(self):\n        self.n = 1", "    pass"), "different"),
     "a base that is not asked": ("Core()", ("engine", "class Core(Base)", "class Core"), "same"),
     "a method of a class, called with something else": ("Core.run(1, 2)", ("engine", "    def run(self, n: int,", "    @classmethod\n    def run(self, n, m=1,"), "different"),
+    "a property that methods set": ("Tuned(1)", ("engine", "def ready(self) -> bool", "def ready(self) -> int"), "same"),
     "a method of a class, called with an object": ("Core.run(self, 2)", ("engine", "-> Batch:\n        return n", "-> Batch:\n        return 1"), "same"),
     "a constant's annotation": ("LIMIT", ("engine", "LIMIT: int", "LIMIT: str"), "different"),
     "layout": ("core.run(1)", ("engine", "n: int, *, fast=False", "\n        n: int,  # how many\n        *, fast = False,\n    "), "same"),

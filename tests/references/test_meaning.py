@@ -417,6 +417,11 @@ UPGRADED = {
     "what super calls, of a class behind one that sets it on objects": became("super().act(1)", "conflict", ("engine", "    def act(self, n)", "    def act(self, m, n)"), symbol="V.run", files={"engine": ENGINE + ACTS}),
     "what an object reads, where a class behind has a method of that name": became("self.act", "unchanged", ("engine", "    def act(self, n)", "    def act(self, m, n)"), symbol="V.run", files={"engine": ENGINE + ACTS}),
     "what a class reads, where a base only annotates it": became("V.act", "review", ("engine", "    def act(self, n)", "    def act(self, m, n)"), symbol="V.run", files={"engine": ENGINE + ACTS.replace("self.act = print", "pass").replace("class W(A):", "class W(A):\n    act: object\n")}),
+    "one of several made at once, imported from elsewhere": became("one", "review", ("engine", "from acme.made import one", "from acme.other import helper as one"), files={"engine": ENGINE + "\nfrom acme.made import one\n", "made": "one, two = [print, print]\n"}, says=("constant became function",)),
+    "one of several made at once": became("one", "unchanged", ("made", "[print, print]", "[print, int]"), files={"engine": ENGINE + "\nfrom acme.made import one\n", "made": "one, two = [print, print]\n"}),
+    "one of several made at once that is gone": became("two", "conflict", ("made", "one, two", "one, zwei"), imports=("from acme.made import two",), files={"made": "one, two = [print, print]\n"}),
+    "a base that something makes": became("class Mine(one):\n    pass", "unchanged", ("made", "make(1)", "make(2)"), files={"engine": ENGINE + "\nfrom acme.made import one\n", "made": "one = make(1)\n"}),
+    "a base that became a number": became("class Mine(one):\n    pass", "conflict", ("made", "class one:\n    pass", "one = 1"), files={"engine": ENGINE + "\nfrom acme.made import one\n", "made": "class one:\n    pass\n"}),
     "a number written otherwise": became("small(1)", "unchanged", ("engine", "eps=1e-5", "eps=0.00001"), files={"engine": ENGINE + "\ndef small(n, eps=1e-5):\n    return n\n"}),
     "a class that moved, one method changed": became(
         "K(1).go(1)", "review", ("engine", GOES, "from acme.moved import K\n"), ("moved", "# nothing", GOES.replace("m=1", "m=2")),

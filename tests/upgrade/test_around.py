@@ -77,6 +77,68 @@ WARN, NOTE, CLOSE = (
     put("self.close()", "self.ours()"),
 )
 OUT = put("out = self.run(batch)", "self.ours(out)")
+OF_CLASS = """
+n = None
+
+class f(object):
+    def first(self, n):
+        self.state = n
+        return n
+
+    def run(self, batch, n):
+        self.check(batch)
+        self.begin(1)
+        out = self.run(batch)
+        return out
+
+    def last(self, n):
+        self.end(n)
+        return n
+"""
+NESTED = """
+def f(self, batch, n):
+    limit = 1
+    def inner(k):
+        self.zero(k)
+        self.one(k)
+        self.two(k)
+        return k
+    def other(k):
+        self.nine(k)
+        return k
+    self.go(inner)
+    return limit
+"""
+LONG = """
+def f(self, batch, n):
+    self.check(batch)
+    self.begin(1)
+    self.mid(1)
+    try:
+        self.three(1)
+    except ValueError:
+        self.four(1)
+    match self.kind:
+        case 1:
+            self.five(1)
+        case 2:
+            self.six(1)
+    for i in self.all:
+        self.seven(i)
+    with self.lock:
+        self.eight(1)
+    self.near(1)
+    self.last(1)
+    return batch
+"""
+CHECK, READS, SETS = (
+    "    self.check(batch)\n",
+    put("out = self.run(batch)", "self.ours(n)"),
+    put("self.check(batch)", "n = [n]"),
+)
+IN_CLASS = put("out = self.run(batch)", "self.ours(n, self.state)")
+LAST = put("self.last(1)", "self.ours(self.state, batch)")
+BEGIN = put("self.begin(1)", "n = [n]")
 CASES = {
     "B1 the caught type": (TRY, WARN, ("except OSError as e", "except Exception as e"), "review", {"PK511", "PK513"}),
     "B1 the caught type, nothing read": (TRY, put("self.warn(e)", "self.ours()"), ("except OSError", "except (OSError, ValueError)"), "review", {"PK511"}),
@@ -114,6 +176,87 @@ CASES = {
         "def f(self, config):\n    self.control = self._make(config)\n    return self\n", "- name: ours\n  remove: |\n    self.control = ...\n",
         ("self._make(config)", "make(config.p)"), "review", None,
     ),
+}  # fmt: skip
+
+BOUND = {
+    "with": "with self.x() as (n, m):\n    pass", "for": "for a, *n in self.x():\n    pass", "import": "import n.b", "from": "from acme import x as n",
+    "walrus": "if (n := self.x()):\n    pass", "walrus in a comprehension": "self.y([[n := i for i in b] for b in batch])",
+    "handler": "try:\n    self.x()\nexcept ValueError as n:\n    pass", "case": "match batch:\n    case [int(real=n)] | {'k': n}:\n        pass",
+    "rest of a case": "match batch:\n    case {**n}:\n        pass", "guard": "match batch:\n    case str() if (n := 1):\n        pass",
+    "def": "def n():\n    pass", "class": "class n:\n    pass", "del": "del n", "augmented": "n += 1", "annotated": "n: int = 1",
+    "chain": "m = [n, k] = self.x()", "nonlocal": "def g():\n    def h():\n        nonlocal n\n        n = 1\n    h()\ng()",
+}  # fmt: skip
+NOT_BOUND = {
+    "a function's own": "def g():\n    n = 1\n    return n", "a parameter": "def g(n):\n    return n", "a lambda's": "self.y(lambda n: n)",
+    "a comprehension's": "self.y([n for n in batch])", "a class's": "class G:\n    n = 1", "an attribute": "self.n = 1", "a keyword": "self.y(n=1)",
+}  # fmt: skip
+READ = {
+    "f-string": "self.y(f'{batch:{n}}')", "star": "self.y(**n)", "augmented": "n.x += 1", "deleted": "del n[0]", "case": "match batch:\n    case n.x:\n        pass",
+    "class in a case": "match batch:\n    case n():\n        pass", "guard": "match batch:\n    case str() if n:\n        pass", "caught": "try:\n    self.x()\nexcept n:\n    pass",
+    "closure": "def g():\n    def h():\n        return n\n    return h", "lambda": "self.y(lambda: n)", "default": "def g(*, a=n):\n    pass", "decorator": "@n\ndef g():\n    pass",
+    "base": "class G(metaclass=n):\n    pass", "comprehension": "self.y({i: n for i in batch})", "all locals": "self.y(locals())", "set again": "n = self.x()",
+}  # fmt: skip
+SET = {
+    "tuple": "*self.state, b = 1, 2", "for": "for self.state in batch:\n    pass", "with": "with self.x() as self.state:\n    pass", "element": "self.state[0] = 1",
+    "part": "self.state.x.y = 1", "setattr": "setattr(self, 'state', 1)", "delattr": "delattr(self, 'state')", "in a lambda": "g = lambda: setattr(self, 'state', 1)",
+    "in a function": "def g():\n    self.state = 1\ng()", "deleted": "del self.state",
+}  # fmt: skip
+LEFT = {
+    "in a handler": "try:\n    self.x()\nexcept ValueError:\n    raise", "in finally": "try:\n    self.x()\nfinally:\n    if n:\n        return n", "in elif": "if n:\n    pass\nelif self.x:\n    return n",
+    "in a loop": "while n:\n    return n", "in a case": "match n:\n    case 1:\n        return n", "a loop's else": "for i in batch:\n    pass\nelse:\n    return n", "exit": "if n:\n    exit()", "never true": "if n:\n    assert False",
+}  # fmt: skip
+
+
+def above(code: str) -> tuple[str, str]:
+    """A change of `PLAIN`: some code more, not beside the delta."""
+    return CHECK, textwrap.indent(code, "    ") + "\n" + CHECK
+
+
+def below(code: str) -> tuple[str, str]:
+    """The same behind the delta."""
+    return "    return out\n", textwrap.indent(code, "    ") + "\n    return out\n"
+
+
+CASES |= {
+    **{f"B5 bound by {name}": (PLAIN, READS, above(code), "review", None) for name, code in BOUND.items()},
+    **{f"B5 not bound by {name}": (PLAIN, READS, above(code), "clean", set()) for name, code in NOT_BOUND.items()},
+    **{f"B7 read by {name}": (PLAIN, SETS, below(code), "review", None) for name, code in READ.items()},
+    **{f"B7 not read by {name}": (PLAIN, SETS, below(code), "clean", set()) for name, code in NOT_BOUND.items()},
+    **{f"B8 set by {name}": (PLAIN, put("out = self.run(batch)", "self.ours(self.state)"), above(code), "review", {"PK553"}) for name, code in SET.items()},
+    **{f"B6 left {name}": (PLAIN, OUT, above(code), "review", None) for name, code in LEFT.items()},
+    "B5 bound behind it in its loop": (LOOP, put("self.step(one)", "self.ours(limit)"), ("        self.step(one)\n", "        self.step(one)\n        self.more()\n        limit = 1\n"), "review", None),
+    "B5 bound behind its loop": (LOOP, put("self.step(one)", "self.ours(limit)"), ("    return batch\n", "    limit = 1\n    return batch\n"), "clean", set()),
+    "B5 in a class": (OF_CLASS, IN_CLASS, ("        self.check(batch)\n", "        with self.x() as n:\n            pass\n        self.check(batch)\n"), "review", {"PK513"}),
+    "B5 in another method": (OF_CLASS, IN_CLASS, ("        self.state = n\n", "        n = 2\n        self.state = n\n"), "clean", set()),
+    "B4 in a class": (OF_CLASS, put("self.begin(1)", "limit = 1\nself.ours(limit)"), ("        self.check(batch)\n", "        global limit\n        self.check(batch)\n"), "review", None),
+    "B4 nonlocal": (NESTED, put("self.one(k)", "limit = 2\nself.ours(limit)"), ("        self.zero(k)\n", "        nonlocal limit\n        self.zero(k)\n"), "review", None),
+    "B4 nonlocal elsewhere": (NESTED, put("self.one(k)", "limit = 2\nself.ours(limit)"), ("        self.nine(k)\n", "        nonlocal limit\n        self.nine(k)\n"), "clean", set()),
+    "B5 of the function around, below": (NESTED, put("self.one(k)", "self.ours(limit)"), ("    self.go(inner)\n", "    limit = 2\n    self.go(inner)\n"), "review", {"PK513"}),
+    "B5 of the function around, set beside": (NESTED, put("self.one(k)", "self.ours(limit)"), ("        self.nine(k)\n", "        nonlocal limit\n        limit = 2\n        self.nine(k)\n"), "review", {"PK513"}),
+    "B5 of a function beside": (NESTED, put("self.one(k)", "self.ours(limit)"), ("        self.nine(k)\n", "        limit = 2\n        self.nine(k)\n"), "clean", set()),
+    "B6 the condition of an exit": (PLAIN.replace(CHECK, f"    if n:\n        return n\n{CHECK}"), OUT, ("    if n:\n", "    if n or batch:\n"), "review", {"PK551"}),
+    "B6 one exit for another": (PLAIN.replace(CHECK, f"    if n:\n        return n\n{CHECK}"), OUT, ("    if n:\n        return n\n", "    while batch:\n        raise OSError\n"), "review", {"PK551"}),
+    "B6 a later round": (LOOP, put("self.step(one)", "self.ours(one)"), ("        self.step(one)\n", "        self.step(one)\n        self.more()\n        if not one:\n            break\n"), "review", None),
+    "B6 the else of an inner loop": (LOOP.replace("        self.step", "        self.begin(one)\n        self.step"), put("self.step(one)", "self.ours(one)"), ("        self.begin(one)\n", "        for two in one:\n            pass\n        else:\n            break\n        self.begin(one)\n"), "review", {"PK551"}),
+    "B6 a break keeps from the else": (LOOP, put("self.done(batch)", "self.ours()"), ("        self.step(one)\n", "        self.step(one)\n        if not one:\n            break\n"), "review", {"PK551"}),
+    "B6 in another method": (OF_CLASS, IN_CLASS, ("        self.state = n\n", "        if not n:\n            return 1\n        self.state = n\n"), "clean", set()),
+    "B7 a statement that changed": (LONG, BEGIN, ("self.near(1)", "self.near(n)"), "review", {"PK552"}),
+    "B7 a type that is caught now": (LONG, BEGIN, ("except ValueError", "except n"), "review", {"PK552"}),
+    "B7 a handler more": (LONG, BEGIN, ("    except ValueError", "    except n:\n        pass\n    except ValueError"), "review", {"PK552"}),
+    "B7 a guard": (LONG, BEGIN, ("case 2:", "case 2 if n:"), "review", {"PK552"}),
+    "B7 a subject": (LONG, BEGIN, ("match self.kind", "match n"), "review", {"PK552"}),
+    "B7 a loop": (LONG, BEGIN, ("in self.all", "in n"), "review", {"PK552"}),
+    "B7 a context manager": (LONG, BEGIN, ("with self.lock:", "with self.lock, n:"), "review", {"PK552"}),
+    "B7 moved behind the delta": (LONG.replace(CHECK, f"    self.send(n)\n{CHECK}"), BEGIN, (f"    self.send(n)\n{CHECK}    self.begin(1)\n    self.mid(1)\n", f"{CHECK}    self.begin(1)\n    self.mid(1)\n    self.send(n)\n"), "review", {"PK552"}),
+    "B7 in another method": (OF_CLASS, put("self.check(batch)", "n = [n]"), ("        self.end(n)\n", "        self.end(n)\n        self.send(n)\n"), "clean", set()),
+    "B7 a part of the whole that is passed on": (LONG, put("self.begin(1)", "batch.mode = 1"), ("self.near(1)", "self.near(batch)"), "review", {"PK552"}),
+    "B7 another part": (LONG, put("self.begin(1)", "batch.mode = 1"), ("self.near(1)", "self.near(batch.size)"), "clean", set()),
+    "B8 a statement that changed": (LONG, LAST, ("self.begin(1)", "self.state = self.begin(1)"), "review", {"PK553"}),
+    "B8 a loop's target": (LONG, LAST, ("for i in", "for self.state, i in"), "review", {"PK553"}),
+    "B8 an element of a name": (LONG, LAST, ("    self.begin(1)\n", "    batch[0] = 1\n    self.begin(1)\n"), "review", {"PK553"}),
+    "B8 a part of a name": (LONG, LAST, ("    self.begin(1)\n", "    batch.size += 1\n    self.begin(1)\n"), "review", {"PK553"}),
+    "B8 another method's": (OF_CLASS, IN_CLASS, ("        self.state = n\n", "        self.state = n + 1\n        self.more()\n"), "clean", set()),
+    "B8 what both set": (LONG, put("self.last(1)", "self.mode = 1"), ("    self.begin(1)\n", "    self.mode = 2\n    self.begin(1)\n"), "review", {"PK553"}),
 }  # fmt: skip
 
 

@@ -231,13 +231,15 @@ class World:
         return made
 
     def fill(self, made: Any) -> None:
-        """Give an instance the attributes that methods set."""
+        """Give an instance the attributes that methods set; setters of properties that this calls are none of our code's calls."""
+        told = len(self.events)
         for one in reversed(type(made).__mro__):
             info: Any = one.__dict__.get("__info__")
             for name, given in info.sets.items() if info is not None else ():
                 held = Held(self, info.listing, f"{info.qualname}.{name}", "attribute", given, one)
                 with contextlib.suppress(AttributeError, TypeError):
                     object.__setattr__(made, name, held)
+        del self.events[told:]
 
     def called(self, token: int, given: dict[str, Any]) -> Any:
         """What every recorder tells: a function was called, and which parameter got what."""
