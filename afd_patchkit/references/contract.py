@@ -250,8 +250,8 @@ def changes(old: Data, new: Data, uses: Sequence[str]) -> list[str]:
             found += [f"its {key}" for key in ("bases", "slots", "abstract") if old.get(key) != new.get(key)]
         if word in {"base", "all"} and (old.get("takes"), old.get("fields")) != (new.get("takes"), new.get("fields")):
             found += [_fields(old, new)] if "fields" in new else _passed_on(old.get("takes", ()), new.get("takes", ()))
-        if word == "all" and old.get("members") != new.get("members"):
-            found.append("its members")
+        if word == "all" and (gone := [m for m in old.get("members", ()) if m not in new.get("members", ())]):
+            found.append(f"member {', '.join(gone)} gone")
         if word == "set" and old.get("slots") != new.get("slots"):
             found.append("its slots")
     return list(dict.fromkeys(found))

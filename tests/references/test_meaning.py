@@ -10,6 +10,7 @@ import pytest
 
 from afd_patchkit.api import RunOptions, regen
 from afd_patchkit.findings.report import Report
+from afd_patchkit.references.contract import changes
 from tests.upgrade.world import World, codes
 
 
@@ -455,3 +456,9 @@ def test_a_module_that_is_gone(world: World) -> None:
     assert not at_the_pin(world).exit_code
     (entry,) = world.upgrade().entries
     assert (entry.status, codes(entry)) == ("conflict", {"PK534"})
+
+
+@pytest.mark.parametrize(("now", "said"), [(["A", "B", "C"], []), (["A"], ["member B gone"])])
+def test_an_enumeration_that_upstreams_text_gets_as_ours_may_have_more_members(now: list[str], said: list[str]) -> None:
+    old, new = ({"kind": "enumeration", "members": members} for members in (["A", "B"], now))
+    assert changes(old, new, ["all"]) == said
