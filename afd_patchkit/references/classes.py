@@ -23,6 +23,7 @@ from afd_patchkit.references.things import (
 from afd_patchkit.references.trees import Trees, joined
 from afd_patchkit.source.decorators import decorator_names, leaves
 from afd_patchkit.source.locate import dotted
+from afd_patchkit.source.stdlib import BUILTINS, STDLIB
 
 PLAIN_BASES = frozenset(
     [
@@ -349,7 +350,7 @@ class Classes:
     def fields(self, cls: Class) -> list[Field] | None:
         """The fields that the constructor of a dataclass or named tuple takes, in its order; None when it cannot be told."""
         view = self.view(cls)
-        if view.record is None or any(name != "?" and name not in PLAIN_BASES for name in view.outside):
+        if view.record is None or any(name != "?" and not _without_fields(name) for name in view.outside):
             return None
         found: dict[str, Field] = {}
         for one in reversed(view.order):
@@ -408,6 +409,12 @@ class Classes:
 def _has_class(method: FunctionNode) -> bool:
     """Whether the first parameter of a method is the class."""
     return method.name in {"__init_subclass__", "__class_getitem__"} or how_decorated(method) == "class"
+
+
+def _without_fields(name: str) -> bool:
+    """Whether a base outside the trees gives a dataclass no fields: none of the standard library is a dataclass."""
+    top, dot, _ = name.partition(".")
+    return name in PLAIN_BASES or (top in STDLIB if dot else name in BUILTINS)
 
 
 def _declares(node: ast.AST) -> bool:

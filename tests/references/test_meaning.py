@@ -314,6 +314,14 @@ class P(K):
     def go(self):
         return 1
 """
+ROWS = """
+from collections.abc import MutableSequence
+
+@dataclass
+class Rows(MutableSequence[int]):
+    first: int = 1
+    last: int = 2
+"""
 ACTS = """
 
 class A:
@@ -423,6 +431,8 @@ UPGRADED = {
     "one of several made at once that is gone": became("two", "conflict", ("made", "one, two", "one, zwei"), imports=("from acme.made import two",), files={"made": "one, two = [print, print]\n"}),
     "a base that something makes": became("class Mine(one):\n    pass", "unchanged", ("made", "make(1)", "make(2)"), files={"engine": ENGINE + "\nfrom acme.made import one\n", "made": "one = make(1)\n"}),
     "a base that became a number": became("class Mine(one):\n    pass", "conflict", ("made", "class one:\n    pass", "one = 1"), files={"engine": ENGINE + "\nfrom acme.made import one\n", "made": "class one:\n    pass\n"}),
+    "a field more, in a dataclass with a base of the standard library": became("Rows(1)", "review", ("engine", "    first: int = 1\n", "    zero: int = 0\n    first: int = 1\n"), files={"engine": ENGINE + ROWS}, says=("argument 1 reaches zero, was first",)),
+    "a field gone, in a dataclass with a base of the standard library": became("Rows(first=1)", "conflict", ("engine", "    first: int = 1\n", "    zero: int = 1\n"), files={"engine": ENGINE + ROWS}),
     "a number written otherwise": became("small(1)", "unchanged", ("engine", "eps=1e-5", "eps=0.00001"), files={"engine": ENGINE + "\ndef small(n, eps=1e-5):\n    return n\n"}),
     "a class that moved, one method changed": became(
         "K(1).go(1)", "review", ("engine", GOES, "from acme.moved import K\n"), ("moved", "# nothing", GOES.replace("m=1", "m=2")),

@@ -17,6 +17,8 @@ SILENT = frozenset({"unchanged", "clean", "moved"})
 """Statuses that no person looks at (`moved`: only at the new place of the symbol)."""
 STATUSES = ("unchanged", "clean", "moved", "absorbed", "review", "conflict", "missing")
 _DRAWS = 6
+_CLASSES = 0.15
+"""Share of the deltas of a class itself, where one is drawn."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class Prover:
         return worst, "\n".join(lines)
 
     def _function(self, draw: random.Random, name: str) -> str | None:
-        """The symbol, or one of its methods when it is a class."""
+        """The symbol, or mostly one of its methods when it is a class."""
         symbol = self.engine.symbol(name)
         if not isinstance(symbol.node, ast.ClassDef):
             return name
@@ -133,7 +135,9 @@ class Prover:
             for n in symbol.node.body
             if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and not n.decorator_list
         ]
-        return f"{name}.{draw.choice(methods)}" if methods else None
+        if not methods or draw.random() < _CLASSES:
+            return name
+        return f"{name}.{draw.choice(methods)}"
 
 
 def _shown(unit: Unit, limit: int = 60) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import random
 import re
 import textwrap
@@ -21,8 +22,19 @@ from afd_patchkit.patterns.select import symbol_windows
 from afd_patchkit.source.locate import Symbol
 from tools.oracles.proof.engine import Engine
 
-OPERATIONS = ("before", "after", "start", "end", "replace", "range", "remove", "expr", "call", "clause")
-_WEIGHTS = (4, 4, 1, 1, 4, 2, 3, 4, 4, 3)
+OPERATIONS = {
+    "before": "insert", "after": "insert", "start": "insert", "end": "insert", "replace": "replace", "range": "replace",
+    "remove": "remove", "expr": "expr", "call": "call", "clause": "clause", "elements": "elements", "parameter": "parameter",
+    "returns": "returns", "decorator": "decorator", "rebind": "rebind", "member": "member", "field": "field",
+}  # fmt: skip
+"""What is drawn, and which operation of the engine's table it is."""
+OF_CLASS = ("member", "field", "decorator")
+HEADERS = ("parameter", "returns", "decorator", "rebind", "member", "field")
+"""What stands where its name says: no statement tells its place."""
+_WEIGHTS = {
+    "before": 4, "after": 4, "start": 1, "end": 1, "replace": 4, "range": 2, "remove": 3, "expr": 4, "call": 5, "clause": 3,
+    "elements": 2, "parameter": 1, "returns": 1, "decorator": 1, "rebind": 1,
+}  # fmt: skip
 _TRIES = 60
 _NTH = 0.15
 """Share of ambiguous anchors that are kept and narrowed by `nth` or `within`."""
@@ -68,13 +80,11 @@ def sample(draw: Draw, engine: Engine, symbol: Symbol) -> Sample | None:
     if not statements:
         return None
     for _ in range(_TRIES):
-        operation = draw.choices(OPERATIONS, _WEIGHTS)[0]
-        statement = draw.choice(
-            [s for s in statements if isinstance(s, (ast.If, ast.Try))] or statements
-            if operation == "clause"
-            else statements
-        )
-        if operation not in ("expr", "call") and _is_elif(symbol, statement):
+        of_class = isinstance(symbol.node, ast.ClassDef)
+        operation = draw.choice(OF_CLASS) if of_class else draw.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+        suited = {"clause": _has_clauses, "elements": _has_elements}.get(operation)
+        statement = draw.choice([s for s in statements if suited is None or suited(s)] or statements)
+        if operation not in ("expr", "call", "elements", *HEADERS) and _is_elif(symbol, statement):
             continue  # patterns of statements do not reach an `elif`
         if operation == "start":
             statement = statements[0]
@@ -232,7 +242,19 @@ def _anchor(draw: Draw, symbol: Symbol, shapes: Sequence[str], node: ast.AST, ki
             return _Found(shape)
         if draw.random() < _NTH:
             return _Found(shape, f"nth: {places[0] + 1}")
+        if draw.random() < _NTH and (around := _around(symbol, node)) is not None:
+            return _Found(shape, _block("within", around))
     raise _NotThis
+
+
+def _around(symbol: Symbol, node: ast.AST) -> str | None:
+    """A pattern of the innermost compound statement around a node."""
+    found = None
+    for one in ast.walk(symbol.node):
+        if isinstance(one, (ast.If, ast.While, ast.For, ast.With)) and one is not node:
+            body = [n for s in one.body for n in ast.walk(s)]
+            found = one if any(n is node for n in body) else found
+    return None if found is None or _is_elif(symbol, found) else _shapes(found)[0]
 
 
 def _statement(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Found:
@@ -352,11 +374,17 @@ def _call(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
     anchor = _anchor(draw, symbol, [f"{ast.unparse(chosen.func)}(...)", ast.unparse(chosen)], chosen, "expression")
     parts = [_block("match", anchor.pattern)]
     named = [k.arg for k in chosen.keywords if k.arg]
-    choice = draw.randrange(3)
+    choice = draw.randrange(6)
     if choice == 0:
         parts.append('set: {probe: "1"}\n')
     elif choice == 1:
         parts.append("callee: print\n")
+    elif choice == 2:
+        parts.append('append: ["1"]\n')
+    elif choice == 3 and named:
+        parts.append(f"drop: [{draw.choice(named)}]\n")
+    elif choice == 4 and named:
+        parts.append(f"rename: {{{draw.choice(named)}: probe}}\n")
     elif named:
         parts.append(f'set: {{{draw.choice(named)}: "None"}}\n')
     else:
@@ -391,6 +419,70 @@ def _clause(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
     )
 
 
+def _has_clauses(node: ast.stmt) -> bool:
+    return isinstance(node, (ast.If, ast.Try))
+
+
+def _has_elements(node: ast.stmt) -> bool:
+    return any(isinstance(e, (ast.Tuple, ast.List, ast.Set)) and e.elts for e in _expressions(node))
+
+
+def _elements(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
+    found = [e for e in _expressions(node) if isinstance(e, (ast.Tuple, ast.List, ast.Set)) and e.elts]
+    if not found:
+        raise _NotThis
+    chosen = draw.choice(found)
+    if isinstance(node, (ast.Return, ast.Assign)) and node.value is chosen and draw.random() < 0.5:
+        anchor = _anchor(draw, symbol, _shapes(node), node, "statements")
+    else:
+        anchor = _anchor(draw, symbol, [ast.unparse(chosen)], chosen, "expression")
+    element = ast.unparse(draw.choice(chosen.elts))
+    change = draw.choice((_block("add", 'print("probe")'), _block("remove", element), _block("replace", element)))
+    new = _block("with", "(__upstream__, 1)[0]") if change.startswith("replace") else ""
+    parts = textwrap.indent(_block("of", anchor.pattern) + change, "  ")
+    return _Made(_delta("elements:\n" + parts, anchor.narrowing, new), (("inside", node),))
+
+
+# ---- headers and classes ------------------------------------------------------------------------------------------
+
+
+def _header(*ways: str) -> Callable[[Draw, Symbol, ast.stmt], _Made]:
+    return lambda draw, symbol, node: _Made(_delta(draw.choice(ways)), ())
+
+
+def _parameter(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
+    arguments = symbol.node.args  # type: ignore[union-attr]
+    ways = ["kind: keyword-only\nadd: |\n  probe=None\n", "add: |\n  probe=None\n"]
+    ways += [f"remove: {a.arg}\n" for a in arguments.kwonlyargs]
+    return _Made(_delta("parameter:\n" + textwrap.indent(draw.choice(ways), "  ")), ())
+
+
+def _rebind(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
+    names = [n for n in ast.walk(symbol.node) if isinstance(n, ast.Name)]
+    bound = {n.id for n in names if not isinstance(n.ctx, ast.Load)} | {
+        a.arg for a in ast.walk(symbol.node) if isinstance(a, ast.arg)
+    }
+    called = {n.func.id for n in ast.walk(symbol.node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    free = sorted(called - bound - set(dir(builtins)))
+    if not free:
+        raise _NotThis
+    return _Made(_delta(f'rebind: {{{draw.choice(free)}: "print"}}'), ())
+
+
+def _member(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
+    methods = [n for n in symbol.node.body if isinstance(n, ast.FunctionDef) and not n.decorator_list]  # type: ignore[union-attr]
+    ways = ["add: |\n  def probe(self):\n      return 1\n"]
+    ways += [f"remove: {n.name}\n" for n in methods[:1]]
+    return _Made(_delta("member:\n" + textwrap.indent(draw.choice(ways), "  ")), ())
+
+
+def _field(draw: Draw, symbol: Symbol, node: ast.stmt) -> _Made:
+    fields = [n for n in symbol.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]  # type: ignore[union-attr]
+    ways = ["add: |\n  probe: int = 1\n"]
+    ways += [f"remove: {n.target.id}\n" for n in fields[:3] if isinstance(n.target, ast.Name)]
+    return _Made(_delta("field:\n" + textwrap.indent(draw.choice(ways), "  ")), ())
+
+
 _MAKERS: dict[str, Callable[[Draw, Symbol, ast.stmt], _Made]] = {
     "before": _insert("before"),
     "after": _insert("after"),
@@ -402,6 +494,13 @@ _MAKERS: dict[str, Callable[[Draw, Symbol, ast.stmt], _Made]] = {
     "expr": _expr,
     "call": _call,
     "clause": _clause,
+    "elements": _elements,
+    "parameter": _parameter,
+    "returns": _header('returns: "object"', "returns: none"),
+    "decorator": _header('decorator: {add: "print"}'),
+    "rebind": _rebind,
+    "member": _member,
+    "field": _field,
 }
 
 
