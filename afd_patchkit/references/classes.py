@@ -24,6 +24,7 @@ from afd_patchkit.references.trees import Trees, joined
 from afd_patchkit.source.decorators import decorator_names, leaves
 from afd_patchkit.source.locate import dotted
 from afd_patchkit.source.stdlib import BUILTINS, STDLIB
+from afd_patchkit.source.syntax import line_of
 
 PLAIN_BASES = frozenset(
     [
@@ -311,14 +312,26 @@ class Classes:
         if isinstance(last, ast.ClassDef):
             return Class(cls.module, f"{cls.qualname}.{name}", cls.file, last)
         if isinstance(last, ast.Assign) and (chain := dotted(last.value)):
-            alias = self._aliased(cls, chain, view, instance=instance, of_object=of_object)
+            alias = self._aliased(cls, last, chain, view, instance=instance, of_object=of_object)
             if alias is not None:
                 return alias
         return self._value(cls, name, [*((s.node, None) for s in sites), *facts.attributes.get(name, ())], view)
 
-    def _aliased(self, cls: Class, chain: str, view: View, *, instance: bool, of_object: bool) -> Thing | None:
-        """`name = other` in a class body."""
-        if chain in self.facts(cls).sites:
+    def _aliased(
+        self, cls: Class, node: ast.Assign, chain: str, view: View, *, instance: bool, of_object: bool
+    ) -> Thing | None:
+        """`name = other` in a class body: what stands above it there, else what the module has.
+
+        Args:
+            cls: the class.
+            node: the statement.
+            chain: the other name.
+            view: the class that is asked, with its bases.
+            instance: whether it is read from an instance.
+            of_object: whether what only objects have counts.
+        """
+        known = self.facts(cls).sites.get(chain)
+        if known and line_of(known[-1].node) < node.lineno:
             return self._own_member(cls, chain, view, instance=instance, of_object=of_object)
         thing = self.resolve(cls, chain)
         if isinstance(thing, Function) and thing.owner is None:

@@ -433,6 +433,7 @@ UPGRADED = {
     "a base that became a number": became("class Mine(one):\n    pass", "conflict", ("made", "class one:\n    pass", "one = 1"), files={"engine": ENGINE + "\nfrom acme.made import one\n", "made": "class one:\n    pass\n"}),
     "a field more, in a dataclass with a base of the standard library": became("Rows(1)", "review", ("engine", "    first: int = 1\n", "    zero: int = 0\n    first: int = 1\n"), files={"engine": ENGINE + ROWS}, says=("argument 1 reaches zero, was first",)),
     "a field gone, in a dataclass with a base of the standard library": became("Rows(first=1)", "conflict", ("engine", "    first: int = 1\n", "    zero: int = 1\n"), files={"engine": ENGINE + ROWS}),
+    "a name of a class that is the module's": became("Circle.helper(1)\nCircle.one", "conflict", ("tools", "def helper(x)", "def helper(x, y)"), files={"engine": ENGINE + "\nclass Circle:\n    helper = helper\n    one = two\n    two = one\n"}),
     "a number written otherwise": became("small(1)", "unchanged", ("engine", "eps=1e-5", "eps=0.00001"), files={"engine": ENGINE + "\ndef small(n, eps=1e-5):\n    return n\n"}),
     "a class that moved, one method changed": became(
         "K(1).go(1)", "review", ("engine", GOES, "from acme.moved import K\n"), ("moved", "# nothing", GOES.replace("m=1", "m=2")),

@@ -52,7 +52,7 @@ def change(
         holder: the class that this is a method of, as `module:name`: it stays where it is.
     """
     breaking.SOURCES[:] = [sources]
-    found = [s for s in found if not _decorates(s)]
+    found = [s for s in found if not _decorates(s) and ast.unparse(s.node) != copied]
     if not found:
         return None
     words = {n.id for n in ast.walk(ast.parse(copied)) if isinstance(n, ast.Name)} | {

@@ -33,7 +33,7 @@ _ANEW = (
 )  # fmt: skip
 _ELSEWHERE = (
     "def probe_inner({n}):\n    return {n}", "def probe_inner():\n    {n} = 1\n    return {n}", "probe_inner = lambda {n}: {n}",
-    "probe_inner = [{n} for {n} in ()]", "class ProbeInner:\n    {n} = 1", "print.{n} = 1", "dict({n}=1)",
+    "probe_inner = [{n} for {n} in ()]", "class ProbeInner:\n    {n} = 1", "Ellipsis.{n} = 1", "dict({n}=1)",
 )  # fmt: skip
 """Pieces of code that bind a name of their own."""
 

@@ -101,7 +101,17 @@ def parameters(text: Text) -> list[str]:
 
 
 def drawn(draw: Draw, engine: Engine, text: Text, operations: Sequence[str]) -> tuple[str, list[int]]:
-    """A random delta by one of these operations, and the lines of its anchors in the function."""
+    """A random delta by one of these operations, and the lines of its anchors in the function.
+
+    Args:
+        draw: where luck comes from.
+        engine: knows what applies.
+        text: the function.
+        operations: what may be drawn.
+
+    Raises:
+        NotHere: luck has it that none was found.
+    """
     for _ in range(TRIES):
         made = sample(draw, engine, text.symbol)
         if made is not None and made.operation in operations:
