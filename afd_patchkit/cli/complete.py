@@ -105,8 +105,11 @@ def _unique(items: Iterable[tuple[str, str]], incomplete: str) -> list[str]:
 
 
 def _typed(name: str) -> str:
-    """`name` as it must stand on the command line; zsh and fish see to that themselves."""
-    return re.sub(r"([^\w@%+=:,./-])", r"\\\1", name) if os.environ.get(VARIABLE) == "bash_complete" else name
+    """`name` as it must stand on the command line; zsh and fish see to that themselves.
+
+    Two backslashes for one: the script that click has for bash reads lines without `-r`.
+    """
+    return re.sub(r"([^\w@%+=:,./-])", r"\\\\\1", name) if os.environ.get(VARIABLE) == "bash_complete" else name
 
 
 def complete_topics(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

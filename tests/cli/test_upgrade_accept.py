@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import tempfile
 
 import pytest
 
@@ -143,6 +144,24 @@ def test_walking_through_what_is_open(run, sample, options, arguments, typed, co
     assert "0 entries are left open" in result.stdout
     again = run("accept", "-i", *options, "--pin=acme=1.1")
     assert (again.exit_code, again.stdout) == (0, "acme 1.0 -> 1.1: 0 entries are open\n")
+
+
+def test_nothing_is_left_in_the_temporary_folder(run, sample, options, tmp_path, monkeypatch):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    for arguments in (
+        ["regen", f"--source=acme={sample.source}", "--full"],
+        ["check", "--full", f"--source=acme={sample.source}"],
+        ["upgrade", *options[1:], "--pin=acme=1.1"],
+        ["accept", *options[1:], "step", "--why", "fine"],
+        ["upgrade", *options[1:], "--pin=acme=1.1", "--write"],
+        ["diff", options[2]],
+        ["inventory"],
+    ):
+        offline = [] if arguments[0] == "inventory" else ["--offline"]
+        assert run(*arguments, *offline).exit_code < 2, arguments
+        assert list(folder.iterdir()) == []
 
 
 def test_accept_as_json(run, sample, options):
