@@ -277,6 +277,8 @@ def _locked_reports(project: Project, lock: Mapping[str, Any], findings: Sequenc
     def status(name: str, found: Mapping[str, Any]) -> str:
         if "sha256" not in found:
             return "retired"
+        if not touched:
+            return "unchanged"
         paths = (module_path(project, name), outline_path(project, name))
         return "differs" if touched.intersection(map(project.shown, paths)) else "unchanged"
 

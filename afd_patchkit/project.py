@@ -97,13 +97,23 @@ class Project:
 
     def linked(self, path: Path) -> Path | None:
         """The first symbolic link on the way from the project's root to `path`, itself included: nothing is written through one."""
-        base = self.root if path.is_relative_to(self.root) else self.generated
-        places = [p for p in (*reversed(path.parents), path) if p.is_relative_to(base) and p != self.root]
-        return next((p for p in places if p.is_symlink()), None)
+        text, root, generated = os.fspath(path), _folder(self.root), _folder(self.generated)
+        if text.startswith(root):
+            at = text.find(os.sep, len(root))
+        elif f"{text}{os.sep}".startswith(generated):
+            at = len(generated) - 1  # a folder that was named apart counts, too
+        else:
+            return None
+        while 0 <= at < len(text):
+            if os.path.islink(text[:at]):
+                return Path(text[:at])
+            at = text.find(os.sep, at + 1)
+        return path if os.path.islink(text) else None
 
     def shown(self, path: Path) -> str:
         """`path` as the user would type it in the project's root."""
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
+        text, root = path.as_posix(), self.root.as_posix()
+        return text.removeprefix(root.rstrip("/") + "/") if path != self.root else "."
 
     def manifest_files(self) -> list[Path]:
         """The manifests, in the order of their paths.
@@ -159,6 +169,11 @@ class Project:
             manifest=Position(self.shown(path)),
             help="Links in the manifest folder may lead to files of the project only. Put the file itself there.",
         )
+
+
+def _folder(path: Path) -> str:
+    """A folder as the beginning of the paths below it."""
+    return os.path.join(path, "")
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -254,7 +254,13 @@ def render_share(report: Report, context: Context) -> str:
         footer = _share_row("total", ModuleCounts.sum(m.counts for m in report.modules))
     header = ("module", "upstream lines", "verbatim", "module lines", "share")
     lines_ = table(header, rows, style, right=(1, 2, 3, 4), footer=footer) if rows else ["no modules"]
-    return "\n".join(lines_) + "\n"
+    return "\n".join([*lines_, *(["", SUMMED] if rows else [])]) + "\n"
+
+
+SUMMED = """\
+upstream lines: those of the functions, methods and classes that entries copy or backport, blank ones aside
+verbatim: those that stand whole in the module, indentation aside; module lines: all of it, our own code and comments included"""
+"""What the columns of `share` sum."""
 
 
 def _share_row(name: str, counts: ModuleCounts) -> tuple[str, ...]:

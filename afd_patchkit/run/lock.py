@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,8 @@ SCHEMA = 1
 Lock = dict[str, Any]
 
 _MODULE = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*/)*[A-Za-z_][A-Za-z0-9_]*\.py")
-_RECORD = re.compile(r'^  "(?:[^"\\]|\\.)*": \{\n.*?^  \}', re.MULTILINE | re.DOTALL)
-"""One module or pin in the lock's text."""
+_HEAD = re.compile(r'  "(?:[^"\\]|\\.)*": \{\n')
+"""The line above a module or pin in the lock's text."""
 _SEAL = re.compile(r'[^\n]*\n(   "record": "([0-9a-f]{16})",\n)')
 """The digest of a record, in the line below its name."""
 _KEYS = frozenset({"schema", "tool", "engine", "inputs", "pins", "modules", "names", "warnings", "overrides"})
@@ -36,12 +37,24 @@ def dumps(lock: Lock) -> bytes:
     different modules still merge line by line.
     """
     text = json.dumps({**lock, "names": sorted(lock["pins"])}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    return _RECORD.sub(_sealed, text).encode("utf-8", "surrogatepass")
+    out, done = [], 0
+    for start, end in _records(text):
+        record = text[start:end]
+        head, _, rest = record.partition("\n")
+        out += [text[done:start], f'{head}\n   "record": "{short(record, 16)}",\n{rest}']
+        done = end
+    return "".join([*out, text[done:]]).encode("utf-8", "surrogatepass")
 
 
-def _sealed(match: re.Match[str]) -> str:
-    head, _, rest = match[0].partition("\n")
-    return f'{head}\n   "record": "{short(match[0], 16)}",\n{rest}'
+def _records(text: str) -> Iterator[tuple[int, int]]:
+    """Where each module and each pin stands in the lock's text: looked for by the indentation, which is all that a large one allows."""
+    start = text.find('\n  "') + 1
+    while start > 0:
+        head = _HEAD.match(text, start)
+        end = text.find("\n  }", head.end() - 1) if head is not None else -1
+        if end >= 0:
+            yield start, end + len("\n  }")
+        start = text.find('\n  "', max(end, start)) + 1
 
 
 def load(path: Path, shown: str) -> Lock | None:
@@ -102,11 +115,11 @@ def _edited(lock: Lock, text: str) -> str | None:
     if lock["warnings"] != sorted({code for module in lock["modules"].values() for code in module["warnings"]}):
         return "`warnings` is not what the modules say"
     count = 0
-    for match in _RECORD.finditer(text):
+    for start, end in _records(text):
         count += 1
-        seal = _SEAL.match(match[0])
-        if seal is None or short(match[0][: seal.start(1)] + match[0][seal.end(1) :], 16) != seal[2]:
-            return f"the record of {match[0].partition(':')[0].strip()} has another digest"
+        seal = _SEAL.match(text, start)
+        if seal is None or short(text[start : seal.start(1)] + text[seal.end(1) : end], 16) != seal[2]:
+            return f"the record of {text[start:end].partition(':')[0].strip()} has another digest"
     wanted = len(lock["modules"]) + len(lock["pins"])
     return None if count == wanted else f"{wanted} records, of which {count} are as the tool writes them"
 

@@ -34,7 +34,7 @@ def module_path(project: Project, module: str) -> Path:
 
 def outline_path(project: Project, module: str) -> Path:
     """Where a module's outline is."""
-    return project.outlines / Path(module).with_suffix(".outline")
+    return project.outlines / f"{module.removesuffix('.py')}.outline"
 
 
 def typed_marker(project: Project) -> Path:

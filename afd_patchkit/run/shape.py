@@ -146,6 +146,8 @@ def _wrong(value: object, spec: Any, place: str) -> str | None:
     if isinstance(spec, list):
         if not isinstance(value, list):
             return f"`{place}` is no list"
+        if isinstance(spec[0], type) and all(type(item) is spec[0] for item in value):
+            return None
         return next(
             (f for n, item in enumerate(value) if (f := _wrong(item, spec[0], f"{place}.{n}")) is not None), None
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +46,8 @@ def support_files(project: Project, lock: Mapping[str, Any]) -> dict[Path, bytes
 
 def _runtime(package: str) -> dict[str, str]:
     """The runtime's modules, for this package."""
+    from importlib import resources  # slow to import, and few packages install anything
+
     head = f"# SPDX-License-Identifier: Apache-2.0\n{line('its own runtime')}\n"
     files = (f for f in resources.files("afd_patchkit.runtime").iterdir() if f.name.endswith(".py"))
     return {

@@ -19,7 +19,7 @@ from afd_patchkit.reports.layout import Style, columns
 from afd_patchkit.reports.markdown import code, escape
 from afd_patchkit.reports.render import FORMATS, render
 from afd_patchkit.reports.sarif import FINGERPRINT, fingerprints, skeleton
-from afd_patchkit.reports.text import render_share
+from afd_patchkit.reports.text import SUMMED, render_share
 from tests.reports.samples import MODULES, REPORTS, edited_file, evidence_note, full, pattern_error
 
 REPORT_NAMES = pytest.mark.parametrize("name", REPORTS)
@@ -205,7 +205,10 @@ acme_backport/runner.py            2010      1950          2401   97.0%
 acme_backport/slicer.py             100       100           130  100.0%
 acme_backport/owned.py                0         0            12       -
 total                              2110      2050          2543   97.1%
+
 """
+        + SUMMED
+        + "\n"
     )
     assert render_share(Report(), Context()) == "no modules\n"
 

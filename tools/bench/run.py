@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Benchmarks: each compares with a peer in the same run and prints a ratio. Timings are never asserted.
 
-    python tools/bench/run.py [check] [regen] [scale] [upgrade] [copied] [--runs N]
+    python tools/bench/run.py [check] [regen] [scale] [upgrade] [--runs N]
 
 Run it with an interpreter that has the project installed (`tools/test` makes one).
 """
@@ -9,7 +9,6 @@ Run it with an interpreter that has the project installed (`tools/test` makes on
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -34,6 +33,14 @@ def seconds(command: Sequence[str]) -> float:
     started = time.perf_counter()
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, env=_environment())
     return time.perf_counter() - started
+
+
+def cpu_seconds(command: Sequence[str]) -> float:
+    """The processor time of one command, in seconds: what a busy machine does not change."""
+    before = os.times()
+    seconds(command)
+    after = os.times()
+    return (after.children_user + after.children_system) - (before.children_user + before.children_system)
 
 
 def paired(name: str, ours: Sequence[str], peer: Sequence[str], runs: int) -> None:
@@ -155,34 +162,26 @@ def _symbols(loaded: Any, manifests: Sequence[Any], folder: Path) -> list[str]:
 
 
 def scale(_: int) -> None:
-    """Cost by number of entries: `regen --full` in this process, a warm `check` as a command."""
+    """CPU time by number of entries: a first `regen` and `regen --full` in this process, a warm `check` as a command."""
     from afd_patchkit.api import RunOptions, SourceOptions, load_project, regen
     from tools.bench.synthetic import make_project
 
-    print("entries  regen --full  per entry  warm check")
+    print("entries  first regen  per entry  regen --full  per entry  warm check")
     for count in (100, 300, 1_000, 3_000, 10_000):
         with tempfile.TemporaryDirectory() as folder:
             root, source = make_project(Path(folder), count)
             project = load_project(root)
             options = SourceOptions(sources={"acme": source}, offline=True, cache_dir=Path(folder, "cache"))
-            started = time.perf_counter()
-            report = regen(project, RunOptions(sources=options, full=True, jobs=1))
-            took = time.perf_counter() - started
-            assert report.exit_code == 0, report.findings[:3]
-            warm = seconds([sys.executable, "-m", "afd_patchkit", "--project", str(root), "check"])
-            print(f"{count:7,}  {took:10.2f} s  {took / count * 1000:6.2f} ms  {warm * 1000:7.0f} ms", flush=True)
-
-
-def copied(_: int) -> None:
-    """All `# Copied from` blocks of the transformers sdist through our extraction and comparison."""
-    from tools.bench.copied import check_all, fetch
-
-    archive = fetch()
-    found = check_all(archive)
-    print(json.dumps(found, indent=1))
-    print(
-        f"copied blocks: {found['blocks']} in {found['seconds']:.1f} s = {found['blocks'] / found['seconds']:.0f} blocks/s"
-    )
+            took = []
+            for full in (False, True):
+                started = time.process_time()
+                report = regen(project, RunOptions(sources=options, full=full, jobs=1))
+                took.append(time.process_time() - started)
+                assert report.exit_code == 0, report.findings[:3]
+            command = [sys.executable, "-m", "afd_patchkit", "--project", str(root), "check"]
+            warm = min(cpu_seconds(command) for _ in range(3))
+            first, full_ = (f"{cost:9.2f} s  {cost / count * 1000:6.2f} ms" for cost in took)
+            print(f"{count:7,}  {first}  {full_}  {warm * 1000:7.0f} ms", flush=True)
 
 
 def upgrade(runs: int) -> None:
@@ -197,7 +196,6 @@ BENCHES: dict[str, Callable[[int], None]] = {
     "regen": regen,
     "scale": scale,
     "upgrade": upgrade,
-    "copied": copied,
 }
 
 
