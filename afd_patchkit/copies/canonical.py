@@ -13,6 +13,7 @@ from afd_patchkit.copies.meaning import FileNames, Lead
 from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.bindings import absolute_module
 from afd_patchkit.source.locate import FunctionNode
+from afd_patchkit.source.syntax import CLAUSE, blocks
 
 
 @dataclass
@@ -227,18 +228,40 @@ def renamed(base: Canonical, wanted: Canonical) -> dict[str, str]:
     ours, theirs = wanted.local - base.local - fixed, base.local - wanted.local - fixed
     if not ours or not theirs:
         return {}
-    shapes: dict[str, list[list[str]]] = {}
+    shapes: dict[str, set[tuple[str, ...]]] = {}
     for statement in _statements(base.node):
-        shapes.setdefault(_masked(statement, theirs), []).append(_bound_in(statement, theirs))
+        text, used = _masked(statement, theirs)
+        shapes.setdefault(text, set()).add(used)
     votes: dict[str, set[str]] = {}
     for statement in _statements(wanted.node):
-        used = _bound_in(statement, ours)
-        rows = shapes.get(_masked(statement, ours), [])
-        if used and len(rows) == 1 and len(rows[0]) == len(used):
-            for one, other in zip(used, rows[0], strict=True):
+        text, used = _masked(statement, ours)
+        rows = shapes.get(text, set())
+        if used and len(rows) == 1 and len(row := next(iter(rows))) == len(used):
+            for one, other in zip(used, row, strict=True):
                 votes.setdefault(one, set()).add(other)
     sure = {one: next(iter(others)) for one, others in votes.items() if len(others) == 1}
     return {one: other for one, other in sure.items() if sum(o == other for o in sure.values()) == 1}
+
+
+def name_unread(base: Canonical, wanted: Canonical) -> None:
+    """Give loop variables that nothing reads (`_part`) upstream's names, in place."""
+    shapes: dict[str, dict[str, ast.expr]] = {}
+    for node in ast.walk(base.node):
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            shapes.setdefault(key(node.iter), {})[key(node.target)] = node.target
+    changed = False
+    for node in ast.walk(wanted.node):
+        if not isinstance(node, (ast.For, ast.AsyncFor)) or len(targets := shapes.get(key(node.iter), {})) != 1:
+            continue
+        ours, theirs = (list(ast.walk(t)) for t in (node.target, next(iter(targets.values()))))
+        read = {n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name)}
+        for one, other in zip(ours, theirs, strict=False) if len(ours) == len(theirs) else ():
+            if isinstance(one, ast.Name) and isinstance(other, ast.Name) and one.id[:1] == "_" and one.id not in read:
+                changed = changed or one.id != other.id
+                one.id = other.id
+    if changed:
+        for node in ast.walk(wanted.node):
+            node.__dict__.pop("_key", None)
 
 
 def rename_locals(wanted: Canonical, names: Mapping[str, str]) -> None:
@@ -255,18 +278,18 @@ def _statements(node: ast.AST) -> list[ast.stmt]:
     return [n for n in ast.walk(node) if isinstance(n, ast.stmt) and n is not node]
 
 
-def _bound_in(statement: ast.stmt, names: frozenset[str]) -> list[str]:
+def _masked(statement: ast.stmt, names: frozenset[str]) -> tuple[str, tuple[str, ...]]:
+    """What a statement (of a compound one its head) does, whatever the names are, and these names in order."""
+    parts: list[ast.AST] = [statement]
+    if any(True for _ in blocks(statement)):
+        parts = [c for c in ast.iter_child_nodes(statement) if not isinstance(c, (ast.stmt, *CLAUSE))]
+    text = f"{type(statement).__name__} {' '.join(map(key, parts))}"
     found = []
-    for node in ast.walk(statement):
+    for node in (n for part in parts for n in ast.walk(part)):
         for attribute in ("id", "arg", "name"):
             value = getattr(node, attribute, None)
             if isinstance(value, str) and value in names and not isinstance(node, (ast.keyword, ast.alias)):
                 found.append(value)
-    return found
-
-
-def _masked(statement: ast.stmt, names: frozenset[str]) -> str:
-    text = key(statement)
     for name in names:
         text = text.replace(repr(name), "?")
-    return text
+    return text, tuple(found)

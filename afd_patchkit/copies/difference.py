@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Literal
 
+from rapidfuzz.distance import Indel
+
 from afd_patchkit.copies.canonical import Canonical, key, origin
 from afd_patchkit.source.syntax import CLAUSE, Block, blocks
 from afd_patchkit.source.text import Span
-from afd_patchkit.upgrade.align import Statement, in_order
+from afd_patchkit.upgrade.align import Statement, in_order, similarity
 
 Sort = Literal["insert", "remove", "replace", "statement", "head", "clauses"]
 
@@ -117,7 +119,7 @@ def _suites(
     _no_wrappers(ours, theirs)
     index = {id(s): n for n, s in enumerate(ours)}
     other = {id(s): n for n, s in enumerate(theirs)}
-    pairs = sorted(in_order(ours, theirs), key=lambda p: index[id(p[0])])
+    pairs = sorted(in_order(ours, theirs, _likeness), key=lambda p: index[id(p[0])])
     at = to = 0
     for one, two in [*pairs, (None, None)]:
         i, j = (index[id(one)], other[id(two)]) if one is not None and two is not None else (len(ours), len(theirs))
@@ -300,6 +302,18 @@ def _words(node: ast.stmt) -> tuple[str, ...]:
                 elif item is not None:
                     found.append(str(item))
     return tuple(found)
+
+
+def _likeness(one: Statement, other: Statement) -> float:
+    """As for an upgrade, but that the head of a block counts for more: what a person changes is mostly inside."""
+    found = similarity(one, other)
+    if found < 1.0 and one.suites and other.suites and type(one.node) is type(other.node):
+        own = Indel.normalized_similarity(one.words, other.words)
+        return max(found, _HEAD * own)
+    return found
+
+
+_HEAD = 0.6
 
 
 def _no_wrappers(ours: Sequence[_Node], theirs: Sequence[_Node]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from afd_patchkit.copies.canonical import Canonical, canonical, key, rename_locals, renamed
+from afd_patchkit.copies.canonical import Canonical, canonical, key, name_unread, rename_locals, renamed
 from afd_patchkit.copies.installs import HandInstall
 from afd_patchkit.copies.meaning import FileNames, Leads
 from afd_patchkit.copies.reading import HandFile, HandFunction
@@ -310,6 +310,7 @@ class CopyFinder:
         names = renamed(base, wanted)
         if names:
             rename_locals(wanted, names)
+        name_unread(base, wanted)
         like = likeness(base, wanted, hand)
         delegates = like < _ALIKE and self._calls_original(hand, symbol)
         return CopyPair(hand, symbol, evidence, like, base, wanted, names, install, delegates)

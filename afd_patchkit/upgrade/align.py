@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rapidfuzz.distance import Indel
@@ -232,7 +232,11 @@ class _Aligner:
                 self._blocks(one, scores[0][2])
 
 
-def in_order(ours: Sequence[Statement], theirs: Sequence[Statement]) -> list[tuple[Statement, Statement]]:
+def in_order(
+    ours: Sequence[Statement],
+    theirs: Sequence[Statement],
+    likeness: Callable[[Statement, Statement], float] = similarity,
+) -> list[tuple[Statement, Statement]]:
     """The in-order pairing of two blocks with the greatest likeness; what is not alike has no partner."""
     start = 0
     while start < min(len(ours), len(theirs)) and ours[start].digest == theirs[start].digest:
@@ -251,7 +255,7 @@ def in_order(ours: Sequence[Statement], theirs: Sequence[Statement]) -> list[tup
             if exact_only:
                 value = 1.0 if a[i].digest == b[j].digest else 0.0
             else:
-                value = similarity(a[i], b[j])
+                value = likeness(a[i], b[j])
             if a[i].digest == b[j].digest:
                 value += 0.5  # an equal statement is worth more than two halves
             values[i, j] = value if value >= _LEAST else -1.0

@@ -439,3 +439,14 @@ def test_a_copy_of_an_older_release_is_said_to_be_one(world):
     (item,) = [f for f in report.findings if "closest" in f.message]
     assert item.code == "PK714"
     assert item.message == "dispatch is closest to acme 0.9, one line behind 1.0"
+
+
+def test_a_renamed_loop_variable_and_a_fence_in_a_loop_are_no_unfenced_changes(world):
+    copy = DISPATCH.replace(
+        "    for part in batch:\n        results.append(core.helper(part, rank))\n",
+        "    for _part in batch:\n        # ### PATCH START: count\n        print(count)\n        results.append(core.helper(batch, rank))\n"
+        "        # ### PATCH END: count\n",
+    )
+    report = world.audit({"patch.py": HEAD + copy})
+    assert found(report) == []
+    assert report.copies[0].unfenced == 0
