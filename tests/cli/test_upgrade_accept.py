@@ -156,7 +156,7 @@ def test_nothing_is_left_in_the_temporary_folder(run, sample, options, tmp_path,
         ["upgrade", *options[1:], "--pin=acme=1.1"],
         ["accept", *options[1:], "step", "--why", "fine"],
         ["upgrade", *options[1:], "--pin=acme=1.1", "--write"],
-        ["diff", options[2]],
+        ["diff", f"--source=acme={sample.root.parent / 'acme-1.1'}"],
         ["inventory"],
     ):
         offline = [] if arguments[0] == "inventory" else ["--offline"]
