@@ -9,10 +9,12 @@ import stat
 from pathlib import Path
 
 LONGEST = 512 * 2**20
-"""Bytes of the longest file of a project that is read; no lock, manifest or module comes near."""
+"""Bytes of the longest file of a project that is read; no lock or module comes near."""
+LONGEST_INPUT = 8 * 2**20
+"""Bytes of the longest file that persons write: settings, pins, a manifest."""
 
 
-def read_regular(path: Path) -> bytes:
+def read_regular(path: Path, longest: int = LONGEST) -> bytes:
     """The bytes of a regular file of bounded length; a pipe or a device would be waited for without end.
 
     Raises:
@@ -23,7 +25,7 @@ def read_regular(path: Path) -> bytes:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
-        if facts.st_size > LONGEST:
+        if facts.st_size > longest:
             raise OSError(errno.EFBIG, "it is absurdly long", str(path))
         return stream.read()
 

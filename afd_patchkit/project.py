@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from afd_patchkit.fence import MARKER
-from afd_patchkit.files import read_regular
+from afd_patchkit.files import LONGEST_INPUT, read_regular
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.findings.nearest import did_you_mean
@@ -32,6 +32,11 @@ JOURNAL = ".upgrade.json"
 
 _WINDOWS = re.compile(r"(?i)(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9\u00b9\u00b2\u00b3])")
 _GIT = re.compile(r"(?i)\.git|git~[0-9]+")
+_UNKNOWN = 20
+"""Unknown settings that are named each."""
+_DOTS = 100
+_DOTTED = re.compile(rf"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{_DOTS}}}""")
+"""A key that TOML's parser needs quadratic time and memory for; a text that looks like one is none that settings hold."""
 
 DEFAULTS: Mapping[str, str | bool] = {
     "manifests": "manifests",
@@ -233,7 +238,11 @@ def read_settings(file: Path, name: str) -> dict[str, Any] | None:
         ManifestError: the file is not TOML (PK022) or cannot be read (PK024).
     """
     try:
-        table: Any = tomllib.loads(read_regular(file).decode("utf-8"))
+        text = read_regular(file, LONGEST_INPUT).decode("utf-8")
+        if far := _DOTTED.search(text):
+            where = Position(str(file), text.count("\n", 0, far.start()) + 1)
+            raise ManifestError(finding("PK022", f"a key of more than {_DOTS} parts", manifest=where))
+        table: Any = tomllib.loads(text)
     except OSError as error:
         raise ManifestError(finding("PK024", f"cannot read: {error.strerror}", manifest=Position(str(file)))) from error
     except UnicodeDecodeError as error:
@@ -253,19 +262,29 @@ def read_settings(file: Path, name: str) -> dict[str, Any] | None:
 
 
 def _project(file: Path, table: dict[str, Any], section: str) -> Project:
-    lines = read_regular(file).decode("utf-8").splitlines()
+    lines = read_regular(file, LONGEST_INPUT).decode("utf-8").splitlines()
     problems: list[Finding] = []
 
     def wrong(key: str, message: str, help_: str | None = None) -> None:
         where = Position(file.name, *_place(lines, section, key))
         problems.append(finding("PK022", message, manifest=where, help=help_))
 
+    unknown = 0
     for key, value in table.items():
         if key not in DEFAULTS:
-            help_ = did_you_mean(key, DEFAULTS, f"Known: {', '.join(DEFAULTS)}.")
-            wrong(key, f"unknown setting `{key}`", help_)
+            unknown += 1
+            if unknown <= _UNKNOWN:
+                wrong(key, f"unknown setting `{key}`", did_you_mean(key, DEFAULTS, f"Known: {', '.join(DEFAULTS)}."))
         elif type(value) is not type(DEFAULTS[key]):
             wrong(key, f"`{key}` must be {'true or false' if key == 'track' else 'text'}")
+    if unknown > _UNKNOWN:
+        problems.append(
+            finding(
+                "PK022",
+                f"{unknown - _UNKNOWN} more unknown settings",
+                manifest=Position(file.name, *_place(lines, section, "")),
+            )
+        )
     values: dict[str, Any] = {
         key: table[key] if type(table.get(key)) is type(default) else default for key, default in DEFAULTS.items()
     }

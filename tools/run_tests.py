@@ -19,6 +19,7 @@ from tools.environments import ROOT
 VLLM = environments.pinned_version("vllm")
 SAMPLE = 2000
 CHANGES = 80
+HOSTILE = 60
 VLLM_TESTS = ("tests/dbo", "tests/sim")
 REAL_TESTS = (*VLLM_TESTS, "tests/runtime/test_installed_vllm.py")
 DONOR = "vllm-donor"
@@ -195,4 +196,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         unit(session, [], fast=False)
         session.step("sweep", [session.python, "tools/sweep", f"vllm=={VLLM}", "--sample", str(SAMPLE), "--seed", "26"])
         session.step("meaning", [session.python, "tools/meaning", "--count", str(CHANGES)])
+        session.step("fuzz", [session.python, "tools/fuzz", "--count", str(HOSTILE)])
     return session.summary()

@@ -19,6 +19,9 @@ from afd_patchkit.source.locate import Node, Symbol, which_accessor
 from afd_patchkit.source.text import SourceFile, Span
 from afd_patchkit.source.tokens import tokens_in
 
+_SWAPS = 30
+"""Deltas that may change one and the same expression; each is proved around all the others."""
+
 
 @dataclass
 class Parameters:
@@ -349,8 +352,13 @@ class Builder:
         """
         statement = enclosing_statement(self.symbol, node)
         self._check_quotes(delta, statement, code, span)
-        edit = self.add(delta, span, (), touched=touched)
         chain = self._swaps.setdefault(span, [])
+        if len(chain) == _SWAPS:
+            raise self.fail(
+                "PK210", f"{delta.name!r} changes an expression that {_SWAPS} other deltas change already", delta, at=span.start,
+                help="Join some of them.",
+            )  # fmt: skip
+        edit = self.add(delta, span, (), touched=touched)
         chain.append((edit.id, code))
         inner: tuple[str, ast.expr] | None = None
         for number, one in sorted(chain, key=lambda c: (not _keeps(c[1]), c[0]), reverse=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from afd_patchkit.delta.buffer import Buffer, Run
@@ -91,23 +91,34 @@ class Edit:
         )
 
 
+_Holder = tuple[int, Edit, tuple[Span, ...]]
+"""A bit, the edit that it stands for, and what that keeps."""
+
+
 class Nesting:
     """Which edit stands in the kept text of which other one."""
 
     def __init__(self, edits: Sequence[Edit]) -> None:
         self.edits = edits
         self._by_id = {edit.id: edit for edit in edits}
-        self._owners = {edit.id: self._innermost(edit) for edit in edits}
+        holding = [(1 << index, edit, edit.keeps) for index, edit in enumerate(edits) if keeps(edit.pieces)]
+        self._bits = {edit.id: bit for bit, edit, _ in holding}
+        # edits are many at times, and pairs of them too many for more than a bit each
+        self._holders = {edit.id: self._holding(edit, holding) for edit in edits}
+        self._owners = {edit.id: self._innermost(edit, holding) for edit in edits}
+        self._children: dict[int | None, list[Edit]] = {}
+        for edit in sorted(edits, key=lambda e: (e.span.start, len(e.span) > 0, e.order, e.id)):
+            self._children.setdefault(self._owners[edit.id], []).append(edit)
 
     def children(self, parent: Edit | None, span: Span) -> list[Edit]:
         """The edits to apply directly inside `span`, in order; `span` is kept text of `parent`, or of the symbol."""
-        owner = parent.id if parent is not None else None
-        inside = [e for e in self.edits if self._owners[e.id] == owner and span.contains(e.span)]
-        return sorted(inside, key=lambda e: (e.span.start, len(e.span) > 0, e.order, e.id))
+        inside = self._children.get(parent.id if parent is not None else None, [])
+        return [edit for edit in inside if span.contains(edit.span)]
 
     def related(self, one: Edit, other: Edit) -> bool:
         """Whether one stands in kept text of the other, at any depth."""
-        return self._holds(one, other) or self._holds(other, one)
+        held, holds = self._holders, self._bits
+        return bool(held[one.id] & holds.get(other.id, 0) or held[other.id] & holds.get(one.id, 0))
 
     def owner(self, edit: Edit) -> Edit | None:
         """The innermost edit that this one lies in."""
@@ -128,14 +139,22 @@ class Nesting:
             parent = self._by_id[parent].parent
         return False
 
-    def _innermost(self, edit: Edit) -> int | None:
-        holders = [other for other in self.edits if self._holds(other, edit)]
+    def _holding(self, edit: Edit, holding: Sequence[_Holder]) -> int:
+        """The bits of the edits that hold this one."""
+        held, span = 0, edit.span
+        for bit, holder, kept in holding:
+            near = any(keep.start <= span.start and span.end <= keep.end for keep in kept)
+            if near and holder.id != edit.id and self._holds(holder, edit):
+                held |= bit
+        return held
+
+    def _innermost(self, edit: Edit, holding: Sequence[_Holder]) -> int | None:
+        held = self._holders[edit.id]
+        holders = [other for bit, other, _ in holding if bit & held] if held else []
         # the innermost one stands in all the others
-        return max(holders, key=lambda e: sum(self._holds(o, e) for o in holders)).id if holders else None
+        return max(holders, key=lambda e: (self._holders[e.id] & held).bit_count()).id if holders else None
 
     def _holds(self, holder: Edit, edit: Edit) -> bool:
-        if holder.id == edit.id:
-            return False
         return any(self._keeps(holder, piece, edit) for piece in holder.pieces if isinstance(piece, Keep))
 
     def _keeps(self, holder: Edit, keep: Keep, edit: Edit) -> bool:
@@ -176,8 +195,17 @@ def _inside(insertion: Edit, span: Span, width: int | None, *, block: bool = Fal
 
 
 def check_overlaps(edits: Sequence[Edit], file: SourceFile, entry: str) -> list[Finding]:
-    """Findings for edits that are neither disjoint nor nested (PK210), and for the same insertion made twice (PK211)."""
-    found: dict[tuple[str, str, str], Finding] = {}
+    """Findings for edits that are neither disjoint nor nested (PK210), and for the same insertion made twice (PK211).
+
+    A delta is told of the first other one that is in its way.
+    """
+    found: dict[tuple[str, str], tuple[int, Finding]] = {}
+
+    def note(code: str, one: Edit, other: Edit, make: Callable[[Edit, Edit, SourceFile, str], Finding]) -> None:
+        known = found.get((code, other.delta))
+        if known is None or one.id < known[0]:
+            found[code, other.delta] = (one.id, make(one, other, file, entry))
+
     nesting = Nesting(edits)
     ordered = sorted(edits, key=lambda e: (e.span.start, -e.span.end, e.id))
     for index, first in enumerate(ordered):
@@ -186,25 +214,23 @@ def check_overlaps(edits: Sequence[Edit], file: SourceFile, entry: str) -> list[
                 break
             if _clash(first, second, nesting):
                 one, other = sorted((first, second), key=lambda e: e.id)
-                found.setdefault(("PK210", one.delta, other.delta), _overlap(one, other, file, entry))
+                note("PK210", one, other, _overlap)
     for one, other in _repeated(edits, file):
-        found.setdefault(("PK211", one.delta, other.delta), _twice(one, other, file, entry))
-    return list(found.values())
+        note("PK211", one, other, _twice)
+    return [problem for _, problem in found.values()]
 
 
 def _repeated(edits: Sequence[Edit], file: SourceFile) -> Iterator[tuple[Edit, Edit]]:
-    """Pairs of deltas that insert the same text at the same place (behind one statement and before the next counts)."""
-    insertions = sorted((e for e in edits if not len(e.span) and e.emitted.strip()), key=lambda e: e.span.start)
-    for index, one in enumerate(insertions):
-        for other in insertions[index + 1 :]:
-            if file.data[one.span.start : other.span.start].strip():
-                break
-            same = one.emitted.strip() == other.emitted.strip() and (one.width, one.parent) == (
-                other.width,
-                other.parent,
-            )
-            if same and one.delta != other.delta:
-                yield (one, other) if one.id < other.id else (other, one)
+    """Deltas that insert the same text at the same place as another (behind one statement and before the next counts)."""
+    first: dict[tuple[str, int | None, int | None], Edit] = {}
+    before = 0
+    for edit in sorted((e for e in edits if not len(e.span) and e.emitted.strip()), key=lambda e: (e.span.start, e.id)):
+        if file.data[before : edit.span.start].strip():
+            first.clear()
+        before = edit.span.start
+        one = first.setdefault((edit.emitted.strip(), edit.width, edit.parent), edit)
+        if one.delta != edit.delta:
+            yield (one, edit) if one.id < edit.id else (edit, one)
 
 
 def _twice(one: Edit, other: Edit, file: SourceFile, entry: str) -> Finding:

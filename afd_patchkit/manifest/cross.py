@@ -16,6 +16,7 @@ from afd_patchkit.manifest.nested import nested, takes_of
 from afd_patchkit.manifest.texts import module_problem
 from afd_patchkit.model import ClassGroup, Entry, Manifest, Pins
 from afd_patchkit.project import Project
+from afd_patchkit.source.text import LONGEST, too_long
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +180,14 @@ def _part(project: Project, item: _Placed) -> tuple[tuple[str, ...], list[Findin
     if not project.holds(path):
         return (), [project.outside(path).at(entry=item.label)]
     try:
-        text = read_regular(path).decode("utf-8-sig")
+        data = read_regular(path)
+        text = data.decode("utf-8-sig")
     except OSError as error:
         return wrong(f"cannot read the part {shown}: {error.strerror or error}", "Write the file, or correct `part`.")
     except UnicodeDecodeError:
         return wrong(f"the part {shown} is not UTF-8", "Save it as UTF-8.", Position(shown))
+    if too_long(data):
+        return wrong(f"the part {shown} has more than {LONGEST:,} words", "Split it.", Position(shown))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from afd_patchkit.files import read_regular
+from afd_patchkit.files import LONGEST_INPUT, read_regular
 from afd_patchkit.findings.errors import ManifestError
 from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.manifest import cross
@@ -82,7 +82,7 @@ def _read(cls: type[M], project: Project, path: Path, problems: list[Finding]) -
         problems.append(project.outside(path))
         return None
     try:
-        data = read_regular(path)
+        data = read_regular(path, LONGEST_INPUT)
     except OSError as error:
         help_ = "`afd-patchkit init` writes a first one." if path == project.pins else None
         message = f"cannot read {name}: {error.strerror or error}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import codecs
 import io
+import re
 import tokenize
 import warnings
 from bisect import bisect_right
@@ -143,8 +144,17 @@ class SourceFile(Text):
         """The parsed file; positions are those of the normalised text.
 
         Raises:
-            UpstreamError: this Python cannot parse the file (PK404).
+            UpstreamError: this Python cannot parse the file, or it is absurdly long (PK404).
         """
+        if too_long(self.data):
+            raise UpstreamError(
+                finding(
+                    "PK404",
+                    f"{self.path} of pin {self.pin} is not parsed: it has more than {LONGEST:,} words",
+                    upstream=Position(self.path),
+                    help="No file that people write comes near; name a symbol of another one.",
+                )
+            )
         try:
             return parse_quietly(self.text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -165,6 +175,16 @@ class SourceFile(Text):
     def position(self, offset: int) -> Position:
         """The place of a byte, for findings."""
         return Position(self.path, self.line_of(offset), self.column_of(offset))
+
+
+LONGEST = 200_000
+"""Words of the longest file that is parsed: each becomes about 2 kB of tree, and four times as much with libcst."""
+_WORD = re.compile(rb"\w+|[\[({]")
+
+
+def too_long(data: bytes) -> bool:
+    """Whether there are more names, numbers, words of texts and brackets than are parsed."""
+    return len(data) > LONGEST and sum(1 for _ in _WORD.finditer(data)) > LONGEST
 
 
 def parse_quietly(text: str | bytes) -> ast.Module:
@@ -224,7 +244,10 @@ def load_source(raw: bytes, *, pin: str, path: str) -> SourceFile:
             encoding = "utf-8-sig"
         else:
             text = raw.decode(encoding)
-    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
+        plain = raw
+        if eol != "LF" or encoding != "utf-8":  # nearly all files are normal already
+            plain = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8")
+    except (SyntaxError, UnicodeError, LookupError) as error:
         raise UpstreamError(
             finding(
                 "PK404",
@@ -235,13 +258,10 @@ def load_source(raw: bytes, *, pin: str, path: str) -> SourceFile:
         ) from error
     if "\0" in text:
         raise UpstreamError(finding("PK404", f"{path} of pin {pin} holds a NUL byte", upstream=Position(path)))
-    digest = raw_digest = sha256(raw)
-    data = raw
-    if eol != "LF" or encoding != "utf-8":  # nearly all files are normal already
-        data = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8")
-        digest = sha256(data)
+    raw_digest = sha256(raw)
+    digest = raw_digest if plain is raw else sha256(plain)
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    return SourceFile(pin, path, module, raw_digest, digest, eol, encoding, data)
+    return SourceFile(pin, path, module, raw_digest, digest, eol, encoding, plain)
 
 
 def _eol(raw: bytes) -> str:

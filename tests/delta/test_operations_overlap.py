@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from afd_patchkit.findings.errors import DeltaError
 from tests.delta.deltas import apply, deltas_of, refused
 
 UPSTREAM = """
@@ -159,3 +160,36 @@ def test_what_stands_between_the_parts_of_a_symbol(upstream, output):
     text = applied.buffer.text.encode()
     lines = [line for line in text.splitlines(keepends=True) if b"PATCH" not in line and b"x()" not in line]
     assert b"".join(lines) == output.join(parts)
+
+
+def every(upstream: str, deltas: str) -> list[tuple[str, str | None]]:
+    """Code and delta of each finding."""
+    with pytest.raises(DeltaError) as caught:
+        apply(upstream, deltas)
+    return [(found.code, found.delta) for found in caught.value.findings]
+
+
+def test_a_delta_is_told_of_the_first_one_that_is_in_its_way():
+    many = "".join(f"- name: d{n}\n  after: |\n    b()\n  insert: |\n    e()\n" for n in range(200))
+    assert every(UPSTREAM, many) == [("PK211", f"d{n}") for n in range(1, 200)]
+    over = "".join(f"- name: d{n}\n  replace: |\n    a(...)\n  with: |\n    e({n})\n" for n in range(60))
+    assert every(UPSTREAM, over) == [("PK210", f"d{n}") for n in range(1, 60)]
+
+
+def test_many_deltas_in_one_place_of_a_function():
+    upstream = "def f():\n" + "".join(f"    a{n}(x)\n" for n in range(300))
+    wraps = "".join(
+        f"- name: w{n}\n  replace: |\n    a{n}(x)\n  with: |\n    with y:\n        __upstream__\n" for n in range(300)
+    )
+    inside = "".join(f"- name: i{n}\n  call: {{match: 'a{n}(x)', set: {{k: '1'}}}}\n" for n in range(300))
+    assert len(apply(upstream, wraps + inside).edits) == 600
+    here = "".join(f"- name: d{n}\n  after: |\n    a0(x)\n  insert: |\n    b({n})\n" for n in range(300))
+    assert len(apply(upstream, here).edits) == 300
+
+
+def test_one_expression_is_changed_by_so_many_deltas_only():
+    upstream = "def f(x):\n    return x\n"
+    wraps = [f"- name: d{n}\n  expr: |\n    x\n  with: |\n    g{n}(__upstream__)\n" for n in range(32)]
+    assert len(apply(upstream, "".join(wraps[:30])).edits) == 30
+    with pytest.raises(DeltaError, match="changes an expression that 30 other deltas change already"):
+        apply(upstream, "".join(wraps))

@@ -104,6 +104,30 @@ def test_toml_that_is_none(tmp_path):
     assert place.startswith(f"{tmp_path / 'pyproject.toml'}:2:")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (".".join(["a"] * 100_000) + " = 1\n", "a key of more than 100 parts"),
+        ("x = 1\n" + "\"a\" . 'b' ." * 60_000 + "c = 1\n", "a key of more than 100 parts"),
+        (f"[{'.'.join(['a'] * 100_000)}]\n", "a key of more than 100 parts"),
+        ("".join(f"k{n}.a = 1\n" for n in range(20_000)), "19980 more unknown settings"),
+        ("a = " + "[" * 100_000 + "]" * 100_000, "nested too deeply"),
+    ],
+)
+def test_settings_that_a_parser_cannot_bear(tmp_path, text, message):
+    write(tmp_path, {"afd-patchkit.toml": text})
+    with pytest.raises(ManifestError) as caught:
+        load_project(tmp_path)
+    assert message in caught.value.findings[-1].message
+    assert len(caught.value.findings) <= 21
+
+
+def test_settings_that_are_absurdly_long(tmp_path, monkeypatch):
+    write(tmp_path, {"afd-patchkit.toml": "# long\n" * 100})
+    monkeypatch.setattr("afd_patchkit.project.LONGEST_INPUT", 99)
+    assert refused(tmp_path) == [("PK024", str(tmp_path / "afd-patchkit.toml"))]
+
+
 def test_settings_that_are_no_utf8(tmp_path):
     (tmp_path / "pyproject.toml").write_bytes(b"# \xff\n")
     assert [code for code, _ in refused(tmp_path)] == ["PK022"]

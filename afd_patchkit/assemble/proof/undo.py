@@ -325,8 +325,9 @@ class Undo:
     def _fenced(self, line: _Line, number: int, opened: Sequence[str]) -> None:
         """Whatever a delta changed stands in one of its fences."""
         deltas = {p.delta for p in line.pieces if p.start < 0 and p.text.strip()} | line.cut
+        named = set[str]().union(*map(_deltas_of, opened))
         for delta in sorted(d for d in deltas if d is not None):
-            if not any(_is_fence_of(name, delta) for name in opened):
+            if delta not in named:
                 self._problem(f"the delta {delta!r} changed a line outside its fences", number)
 
     def _names_of_fences(self) -> None:
@@ -337,11 +338,10 @@ class Undo:
         here = range(self.first, self.first + len(self.lines))
         names = {name for number, (_, name) in self.fences.items() if number in here}
         for name in sorted(names):
-            if not any(_is_fence_of(name, delta) for delta in deltas) and f": {name}\n" not in inner + "\n":
+            if deltas.isdisjoint(_deltas_of(name)) and f": {name}\n" not in inner + "\n":
                 self._problem(f"no delta is named as the fence {name!r}", self.first)
-        for delta in sorted(deltas):
-            if not any(_is_fence_of(name, delta) for name in names):
-                self._problem(f"the delta {delta!r} has no fence", self.first)
+        for delta in sorted(deltas.difference(*map(_deltas_of, names))):
+            self._problem(f"the delta {delta!r} has no fence", self.first)
 
     # ---- the symbol ---------------------------------------------------------------------------------------------------
 
@@ -392,5 +392,9 @@ def _shown(text: str) -> str:
     return text.rstrip("\n") or "(nothing)"
 
 
-def _is_fence_of(name: str, delta: str) -> bool:
-    return name == delta or re.fullmatch(rf"{re.escape(delta)} \(\d+/\d+\)", name) is not None
+def _deltas_of(fence: str) -> set[str]:
+    """What a delta may be called whose fence has this name."""
+    return {fence, _NUMBERED.sub("", fence)}
+
+
+_NUMBERED = re.compile(r" \(\d+/\d+\)\Z")
