@@ -27,7 +27,7 @@ from afd_patchkit.run.locking import build_lock, partly
 from afd_patchkit.run.modules import generate_modules
 from afd_patchkit.run.options import RunOptions
 from afd_patchkit.run.ownership import module_path, outline_path
-from afd_patchkit.run.pins import Opener, by_hand, overridden
+from afd_patchkit.run.pins import Opener, by_hand, overridden, renamed
 from afd_patchkit.run.references import judged
 from afd_patchkit.run.writing import touched, write_generated
 from afd_patchkit.upstream.options import SourceOptions
@@ -139,7 +139,8 @@ def generate(project: Project, lock: Lock | None, inputs: Mapping[str, str], opt
         inputs = partly(lock, inputs, results)
     new = build_lock(kept, lock, inputs, pins, results, opener, moved, full=options.full)
     findings = [*(f for result in results for f in result.findings), *_other_tool(project, lock)]
-    hands = {name: loaded.pins.pins[name].identity for name in by_hand(loaded.pins, lock) if name not in moved}
+    known = by_hand(loaded.pins, renamed(lock, loaded.pins))
+    hands = {name: loaded.pins.pins[name].identity for name in known if name not in moved}
     counted = references if options.full and not options.modules else None
     return Generated(project, options, lock, new, inputs, results, kept, moved, hands, findings, opener, counted)
 

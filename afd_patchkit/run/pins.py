@@ -85,6 +85,52 @@ def by_hand(pins: Pins, lock: Lock | None) -> dict[str, Pin]:
     return found
 
 
+def renamed(lock: Lock | None, pins: Pins) -> Lock | None:
+    """The lock as if its pins had always been called what pins.yaml calls them now.
+
+    A pin that is gone is one that is new, if that is the only one of its role with the same distribution or packages.
+    """
+    if lock is None:
+        return None
+    fresh = {name: pin for name, pin in pins.pins.items() if name not in lock["pins"]}
+    names = {}
+    for old, record in lock["pins"].items():
+        same = [
+            name
+            for name, pin in fresh.items()
+            if pin.role == record["role"]
+            and (
+                pin.distribution == record["distribution"]
+                or not set(pin.import_packages).isdisjoint(record["packages"])
+            )
+        ]
+        if old not in pins.pins and len(same) == 1:
+            names[old] = same[0]
+    if not names or len(set(names.values())) < len(names):
+        return lock
+
+    def entry(record: Mapping[str, Any]) -> dict[str, Any]:
+        new = dict(record)
+        if "pin" in record:
+            new["pin"] = names.get(record["pin"], record["pin"])
+        if "taken" in record:
+            new["taken"] = {
+                " ".join((names.get(p, p), s)): d
+                for (p, _, s), d in ((k.partition(" "), d) for k, d in record["taken"].items())
+            }
+        return new
+
+    modules = {
+        path: {
+            **module,
+            "files": {names.get(pin, pin): files for pin, files in module["files"].items()},
+            "entries": {key: entry(record) for key, record in module["entries"].items()},
+        }
+        for path, module in lock["modules"].items()
+    }
+    return {**lock, "modules": modules, "pins": {names.get(pin, pin): record for pin, record in lock["pins"].items()}}
+
+
 def compare_sources(project: Project, lock: Lock, options: SourceOptions) -> None:
     """Compare what the user gives with `--source` with the lock, also when nothing has to be read.
 

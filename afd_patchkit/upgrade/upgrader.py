@@ -23,7 +23,7 @@ from afd_patchkit.run.compare import stale_inputs
 from afd_patchkit.run.installs import install_problems
 from afd_patchkit.run.lock import current_inputs
 from afd_patchkit.run.modules import maker_of, prefetch
-from afd_patchkit.run.pins import Opener, by_hand, overridden
+from afd_patchkit.run.pins import Opener, by_hand, overridden, renamed
 from afd_patchkit.source.deep import deep
 from afd_patchkit.source.locate import Symbol
 from afd_patchkit.upgrade.classify import Subject, classify, missing, moved, takes
@@ -82,6 +82,7 @@ class Upgrader:
         self.lock = locks.load(project.lock, project.shown(project.lock))
         locks.check_entries(self.lock, project.shown(project.lock))
         loaded = load_manifests(project)
+        self.lock = renamed(self.lock, loaded.pins)
         # the base is what the lock was made from, also when somebody moved a pin in pins.yaml since
         locked = by_hand(loaded.pins, self.lock)
         self.by_hand = {name: loaded.pins.pins[name] for name in locked}

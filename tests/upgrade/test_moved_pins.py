@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -63,6 +64,44 @@ def test_a_pin_that_was_moved_by_hand_is_judged_like_an_upgrade(world, release, 
         assert not {"PK101", "PK108", "PK109"}.intersection(
             errors(report)
         )  # the module differs for the sake of the pin
+
+
+def renamed_pin(world: World) -> None:
+    """The pin `acme` is called `host` from now on."""
+    for path in sorted((world.root / "manifests").rglob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("  acme:", "  host:").replace("pin: acme", "pin: host"), encoding="utf-8")
+
+
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize(("release", "status"), [(REVIEW, "review"), (CONFLICT, "conflict")])
+def test_a_pin_that_was_renamed_and_moved_at_once_is_judged_too(world, release, status, old):
+    world.release("2.0", release)
+    moved(world)
+    renamed_pin(world)
+    before = world.state()
+    sources = {"host": world.releases / "acme-2.0", **({"host@1.0": world.releases / "acme-1.0"} if old else {})}
+    for check in (True, False):
+        report = world.run(sources, only_check=check)
+        assert report.exit_code == 1
+        (said,) = [f for f in report.findings if f.code == "PK117"]
+        assert "pin host was moved from 1.0 to 2.0" in said.message
+        (entry,) = [f for f in report.findings if f.code == "PK501"]
+        assert entry.message == f"acme.engine:f is not settled at acme 2.0: {status}"
+        assert world.state() == before
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_a_pin_that_was_renamed_is_written_where_upgrade_would_write_it(world, version):
+    world.release("2.0", CLEAN)
+    renamed_pin(world)
+    if version == "2.0":
+        moved(world)
+    sources = {"host": world.releases / f"acme-{version}"}
+    assert errors(world.run(sources)) == []
+    assert errors(world.run(sources, only_check=True, full=True)) == []
+    lock = json.loads((world.root / "generated/patchkit.lock").read_text(encoding="utf-8"))
+    assert {name: pin["version"] for name, pin in lock["pins"].items()} == {"host": version}
 
 
 def test_what_upgrade_would_write_is_written(world):
