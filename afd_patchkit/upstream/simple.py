@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 from urllib.parse import urlsplit
 
 from packaging.utils import (
@@ -14,7 +15,13 @@ from packaging.utils import (
     parse_wheel_filename,
 )
 from packaging.version import InvalidVersion, Version
-from pypi_simple import ACCEPT_JSON_PREFERRED, ProjectPage, UnsupportedRepoVersionError
+from pypi_simple import (
+    ACCEPT_JSON_PREFERRED,
+    DistributionPackage,
+    ProjectPage,
+    RepositoryPage,
+    UnsupportedRepoVersionError,
+)
 
 from afd_patchkit.upstream.network import FetchError, IndexFile, Network, Stats, bare
 from afd_patchkit.upstream.settings import redact
@@ -50,11 +57,12 @@ def _parse(content_type: str, body: bytes, url: str, project: str) -> list[Index
     kind, _, parameters = content_type.lower().partition(";")
     try:
         if kind.strip() in {"application/vnd.pypi.simple.v1+json", "application/json"}:
-            page = ProjectPage.from_json_data(json.loads(body), url)
+            packages = ProjectPage.from_json_data(_named(json.loads(body)), url).packages
         elif kind.strip() in {"application/vnd.pypi.simple.v1+html", "text/html"}:
             if not _is_sound(body):
                 raise FetchError(f"{redact(url)}: the index page is not understood: its HTML is torn, or absurdly long")
-            page = ProjectPage.from_html(project, body, url, parameters.partition("charset=")[2] or "utf-8")
+            page = RepositoryPage.from_html(body, url, parameters.partition("charset=")[2] or "utf-8")
+            packages = [DistributionPackage.from_link(link, project) for link in page.links if _is_name(link.text)]
         else:
             raise FetchError(
                 f"{redact(url)}: the index answers with {kind or 'no content type'}, not with an index page"
@@ -73,11 +81,25 @@ def _parse(content_type: str, body: bytes, url: str, project: str) -> list[Index
             file.size if file.size and file.size > 0 else None,
             (file.yanked_reason or "") if file.is_yanked else None,
         )
-        for file in page.packages
+        for file in packages
         if (where := _followed(url, file.url))
     ]
 
 
+def _is_name(name: object) -> bool:
+    """Whether this may be the name of a file: pypi-simple needs cubic time for names of very many parts."""
+    return not isinstance(name, str) or (len(name) <= _NAME and name.count("-") <= _DASHES)
+
+
+def _named(page: Any) -> Any:
+    """A page without the files whose names are none; what is no page stays as it is."""
+    files = page.get("files") if isinstance(page, dict) else None
+    if not isinstance(files, list):
+        return page
+    return {**page, "files": [f for f in files if not isinstance(f, dict) or _is_name(f.get("filename"))]}
+
+
+_NAME, _DASHES = 255, 30
 _VOID = frozenset({b"area", b"base", b"br", b"col", b"hr", b"img", b"input", b"link", b"meta", b"p", b"source", b"wbr"})
 _TORN = 1_000
 _HTML_LIMIT, _TAG_LIMIT = 16 * 2**20, 2**16

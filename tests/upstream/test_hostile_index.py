@@ -70,6 +70,18 @@ def asked(url: str) -> list[network.IndexFile]:
 PAGE = b'<a href="acme-1.0-py3-none-any.whl#sha256=' + b"0" * 64 + b'">acme-1.0-py3-none-any.whl</a><br>\n'
 
 
+@pytest.mark.parametrize("name", ["acme-1.0" + "-1" * 40_000 + ".tar.gz", "a-" * 40 + "1.0.zip", "a" * 256])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_names_of_very_many_parts_are_no_names(served, name, as_json):
+    """A parser needs cubic time for them."""
+    row = {"filename": name, "url": "x", "hashes": {}}
+    sound = {"filename": "acme-1.0.tar.gz", "url": "y", "hashes": {}}
+    page = json.dumps({"meta": {"api-version": "1.0"}, "name": "acme", "files": [row, sound]}).encode()
+    kind = "application/vnd.pypi.simple.v1+json" if as_json else "text/html"
+    body = page if as_json else f'<a href="x">{name}</a><br><a href="y"><b>acme-1.0</b>.tar.gz</a>'.encode()
+    assert [file.filename for file in asked(served(answer(body, kind)))] == ["acme-1.0.tar.gz"]
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_sound_page(served, packed):
     body = gzip.compress(PAGE * 3) if packed else PAGE * 3
