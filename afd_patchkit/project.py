@@ -254,6 +254,8 @@ def read_settings(file: Path, name: str) -> dict[str, Any] | None:
         raise ManifestError(finding("PK022", f"not TOML: {message}", manifest=where)) from error
     except RecursionError as error:
         raise ManifestError(finding("PK022", "nested too deeply", manifest=Position(str(file)))) from error
+    except ValueError as error:  # a number of so many digits that Python refuses it, or a date that is none
+        raise ManifestError(finding("PK022", f"not TOML: {error}", manifest=Position(str(file)))) from error
     for key in name.split(".") if name else ():
         table = table.get(key) if isinstance(table, dict) else None
     if table is not None and not isinstance(table, dict):

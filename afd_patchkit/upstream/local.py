@@ -129,13 +129,21 @@ class TreeUpstream(SourceUpstream):
             if below is None:
                 raise self._no_file(path)
             place = self._root / below
-            if not place.resolve().is_relative_to(self._real):
-                raise refused(str(self._root), f"{below} is a link out of the tree", path=path)
+            if not _resolved(place).is_relative_to(self._real):
+                raise refused(str(self._root), f"{below} is a link out of the tree, or a loop of links", path=path)
             try:
                 found[path] = read_regular(place)
             except OSError as error:
                 raise bad_source(f"{place} of pin {self.pin} cannot be read: {error.strerror or error}") from None
         return found
+
+
+def _resolved(path: Path) -> Path:
+    """Where a path leads; a loop of links leads nowhere."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return Path(os.devnull)
 
 
 def _python_files(root: Path, package: str) -> Iterator[str]:

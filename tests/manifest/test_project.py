@@ -111,6 +111,8 @@ def test_toml_that_is_none(tmp_path):
         ("x = 1\n" + "\"a\" . 'b' ." * 60_000 + "c = 1\n", "a key of more than 100 parts"),
         (f"[{'.'.join(['a'] * 100_000)}]\n", "a key of more than 100 parts"),
         ("".join(f"k{n}.a = 1\n" for n in range(20_000)), "19980 more unknown settings"),
+        (f"a = {'9' * 5000}\n", "not TOML: "),
+        ("a = 2026-02-31\n", "not TOML: "),
         ("a = " + "[" * 100_000 + "]" * 100_000, "nested too deeply"),
     ],
 )

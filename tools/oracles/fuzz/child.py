@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,13 +54,13 @@ def warm() -> None:
         importlib.import_module(name)
 
 
-def run(arguments: Sequence[str], folder: Path) -> Outcome:
-    """Run `afd-patchkit ARGUMENTS` in a folder."""
+def run(arguments: Sequence[str], folder: Path, first: Callable[[], None] | None = None) -> Outcome:
+    """Run `afd-patchkit ARGUMENTS` in a folder; `first` is called in the child before it begins."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _child(arguments, folder, writing)
+        _child(arguments, folder, writing, first)
     os.close(writing)
     output, hung = bytearray(), False
     worked, since = -1, time.monotonic()
@@ -99,7 +99,7 @@ def _ticks(group: int) -> int:
     return found
 
 
-def _child(arguments: Sequence[str], folder: Path, writing: int) -> None:
+def _child(arguments: Sequence[str], folder: Path, writing: int, first: Callable[[], None] | None) -> None:
     """The command; never returns."""
     code = 70
     try:
@@ -116,6 +116,8 @@ def _child(arguments: Sequence[str], folder: Path, writing: int) -> None:
 
         Network._sleep = lambda *_: None  # type: ignore[method-assign]  # the pauses between two tries
         sys.argv[:] = ["afd-patchkit", *arguments]
+        if first is not None:
+            first()
         try:
             main()
             code = 0

@@ -17,6 +17,18 @@ from tools.oracles.fuzz.python import expression, hard, statements
 from tools.oracles.fuzz.values import STRANGE, changed, damaged, scalar, size, text
 
 OFFLINE = ("--offline", "--source", "acme=one", "--source", "acme-next=two")
+MOVED = (
+    "--pin",
+    "acme=2.0",
+    "--offline",
+    "--source",
+    "acme=two",
+    "--source",
+    "acme@1.0=one",
+    "--source",
+    "acme-next=two",
+)
+"""Of a command that moves the pin: a source is for where it moves to."""
 
 
 @dataclass
@@ -52,15 +64,15 @@ def _command(random: Random, *names: str) -> tuple[str, ...]:
     return {
         "check": ("check", *full, *OFFLINE),
         "regen": ("regen", *full, *OFFLINE),
-        "upgrade": ("upgrade", "--pin", "acme=2.0", *OFFLINE),
-        "write": ("upgrade", "--pin", "acme=2.0", "--write", *OFFLINE),
-        "accept": ("accept", "--pin", "acme=2.0", "--why", "x", "step", *OFFLINE),
+        "upgrade": ("upgrade", *MOVED),
+        "write": ("upgrade", "--write", *MOVED),
+        "accept": ("accept", "--why", "x", "step", *MOVED),
         "pins": ("pins", *OFFLINE),
         "share": ("share", *OFFLINE),
         "diff": ("diff", *OFFLINE),
         "explain": ("explain", "acme_set/runner.py::own_total"),
         "inventory": ("inventory",),
-        "other": ("regen", "--pin", "acme=2.0", *OFFLINE),
+        "other": ("regen", *MOVED),
     }[random.choice(names)]
 
 
@@ -465,8 +477,8 @@ def _arguments(case: Case, random: Random, sound: Mapping[str, bytes]) -> None:
     case.arguments = random.choice(
         (
             ("explain", word), ("diff", *OFFLINE, word), ("regen", *OFFLINE, word), ("check", f"--pin=acme={word}", *OFFLINE), ("check", "--source", f"acme={word}"),
-            ("aliases", word, *OFFLINE), ("accept", word, "--why", word, "--pin", "acme=2.0", *OFFLINE), ("regen", "--into", below, *OFFLINE), ("schema", word),
-            ("upgrade", "--pin", f"acme={word}", *OFFLINE), ("upgrade", "--pin", "acme=2.0", "--report", below, *OFFLINE), ("check", "--project", word),
+            ("aliases", word, *OFFLINE), ("accept", word, "--why", word, *MOVED), ("regen", "--into", below, *OFFLINE), ("schema", word),
+            ("upgrade", "--pin", f"acme={word}", *OFFLINE), ("upgrade", "--report", below, *MOVED), ("check", "--project", word),
             ("regen", f"--pin={word}", *OFFLINE), ("share", word, *OFFLINE), ("pins", word), ("diff", "--base", word, *OFFLINE), ("check", "--timeout", word),
             ("inventory", "-o", below), ("check", "--format", word), (word,), ("completion", word), ("check", "--jobs", word),
         )
