@@ -132,7 +132,14 @@ class Field:
 
 
 def cases(field: Field, seed: int, numbers: Iterator[int], kinds: Sequence[str]) -> Iterator[Tried]:
-    """Try each number whose kind is wanted."""
+    """Try each number whose kind is wanted.
+
+    Args:
+        field: where they are tried.
+        seed: another seed, other cases.
+        numbers: of the cases.
+        kinds: those that are wanted.
+    """
     for number in numbers:
         case = draw(number, seed, field.sound)
         if case.kind in kinds:

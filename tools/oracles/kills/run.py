@@ -119,7 +119,15 @@ def put(field: Field, scene: Scene) -> None:
 
 
 def tried(field: Field, scene: Scene, at: int, old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Iterator[str]:
-    """What is wrong after a kill at one point."""
+    """What is wrong after a kill at one point.
+
+    Args:
+        field: where it is tried.
+        scene: the command.
+        at: number of the point.
+        old: the state before.
+        new: the state that a whole run leaves.
+    """
     put(field, scene)
     killed = child.run(scene.arguments, field.folder, killing(field.folder, at))
     if killed.code != -signal.SIGKILL:
