@@ -12,7 +12,7 @@ from typing import Literal
 from rapidfuzz.distance import Indel
 
 from afd_patchkit.copies.canonical import Canonical, key, origin
-from afd_patchkit.source.syntax import CLAUSE, Block, blocks
+from afd_patchkit.source.syntax import CLAUSE, Block, binding, blocks, own_parts
 from afd_patchkit.source.text import Span
 from afd_patchkit.upgrade.align import Statement, in_order, similarity
 
@@ -157,11 +157,10 @@ def heads(node: ast.stmt) -> list[str]:
 
 def _clause(block: Block) -> tuple[str, str]:
     owner = block.owner
-    if isinstance(owner, ast.ExceptHandler):
-        return block.name, f"{key(owner.type) if owner.type else ''} {owner.name}"
-    if isinstance(owner, ast.match_case):
-        return block.name, f"{key(owner.pattern)} {key(owner.guard) if owner.guard else ''}"
-    return block.name, ""
+    if not isinstance(owner, CLAUSE):
+        return block.name, ""
+    bound = binding(owner)
+    return block.name, " ".join([*map(key, own_parts(owner)), bound[0] if bound else ""])
 
 
 # ---- inside a statement ---------------------------------------------------------------------------------------------
