@@ -141,6 +141,9 @@ class _Collector:
             self._push([node.target], env, "set")
             self._push([node.annotation], env, "annotation")
             self._push([node.value], env)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
+            read = ast.copy_location(ast.Attribute(node.target.value, node.target.attr, ast.Load()), node.target)
+            self._push([node.value, node.target, read], env)
         elif isinstance(node, ast.If) and (hidden := typing_block(node.test)):
             self._push(node.orelse if hidden == "body" else node.body, env)
         elif isinstance(node, TRY):
@@ -239,7 +242,7 @@ class _Collector:
             self._push([node.value], env, "owner")
         if isinstance(node.ctx, ast.Store):
             use = "set"
-        elif isinstance(node.ctx, ast.Del):
+        elif isinstance(node.ctx, ast.Del) and isinstance(node, ast.Name):
             return
         if isinstance(node, ast.Name):
             self._name(node, env, use, call)

@@ -28,6 +28,7 @@ from afd_patchkit.references.things import (
 )
 from afd_patchkit.references.trees import Trees
 from afd_patchkit.source.locate import first_line
+from afd_patchkit.source.syntax import nodes
 from afd_patchkit.upstream.base import Upstream
 
 Excuse = Literal["set", "extended", "upstream"]
@@ -243,10 +244,15 @@ def _stored(text: OwnText) -> frozenset[str]:
     """Attributes that our own code sets, on whatever object."""
     kept: frozenset[str] | None = text.file.__dict__.get("_stored")
     if kept is None:
+        every = list(nodes(text.file.tree)) if text.parses else []
+        read_before = {id(node.target) for node in every if isinstance(node, ast.AugAssign)}
         found = {
             node.attr
-            for node in ast.walk(text.file.tree if text.parses else ast.Module([], []))
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and text.writes(node)
+            for node in every
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and id(node) not in read_before
+            and text.writes(node)
         }
         kept = text.file.__dict__["_stored"] = frozenset(found)
     return kept
