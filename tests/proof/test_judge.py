@@ -178,3 +178,11 @@ def test_the_judge_imports_nothing_of_the_engine():
     imported = {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
     imported |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     assert not [name for name in imported if name.startswith(("afd_patchkit", "tools"))]
+
+
+def test_a_static_method_that_stands_without_its_decorator_is_read():
+    new = "@staticmethod\ndef f(n):\n    a(n)\n    b(n)\n    c(n)\n    d(n)\n"
+    ours = "def f(n):\n    a(n)\n    b(n)\n    # ### PATCH START: x\n    ours()\n    # ### PATCH END: x\n    c(n)\n    d(n)\n"
+    found = region(ours, new, "### PATCH")
+    assert found is not None
+    assert found.first == 5

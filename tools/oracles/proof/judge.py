@@ -266,6 +266,8 @@ def region(generated: str, new: str, marker: str) -> Region | None:
     """Where the fences stand among upstream's lines; None when the lines outside do not add up to upstream's."""
     lines = generated.rstrip("\n").split("\n")
     upstream = list(enumerate(dedent(new.rstrip("\n")).split("\n"), 1))
+    if _STATIC not in map(str.strip, lines):  # a static method is a plain function outside its class
+        upstream = [(n, line) for n, line in upstream if line.strip() != _STATIC]
     starts = [n for n, line in enumerate(lines) if line.strip().startswith(f"# {marker} START: ")]
     ends = [n for n, line in enumerate(lines) if line.strip().startswith(f"# {marker} END: ")]
     if not starts or not ends:
@@ -283,6 +285,7 @@ def region(generated: str, new: str, marker: str) -> Region | None:
     return Region(held[0][0] if held else end, end, column)
 
 
+_STATIC = "@staticmethod"
 _QUALIFIED = re.compile(r"\b_vllm_\w+\.")
 _FEW = 3
 
