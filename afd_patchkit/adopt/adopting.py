@@ -14,7 +14,7 @@ from afd_patchkit.adopt.delegates import delegate_of, marked
 from afd_patchkit.adopt.derive import Derived, derive
 from afd_patchkit.adopt.documents import manifest_files, pins_text
 from afd_patchkit.adopt.halves import split
-from afd_patchkit.adopt.heads import head_deltas
+from afd_patchkit.adopt.heads import head_deltas, own_decorators
 from afd_patchkit.adopt.needs import code_in, needs_of, part_of
 from afd_patchkit.adopt.reexport import reexported
 from afd_patchkit.adopt.result import Adopted, Adoption, Where
@@ -310,6 +310,8 @@ def _differs(item: Adopted, text: str, helpers: set[str], read: Read, where: Whe
         same[cls.name] = owner
     made = canonical(node, FileNames(source, read.finder.meaning), owner=owner, same_globals=same)
     wanted = pair.wanted
+    if [d.key for d in own_decorators(made, pair)] != [d.key for d in own_decorators(wanted, pair)]:
+        return "what is generated is decorated otherwise"
     if pair.delegates:
         generated = marked(made, pair)
         hand = marked(wanted, pair)

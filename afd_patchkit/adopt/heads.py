@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from afd_patchkit.adopt.texts import CodeText
-from afd_patchkit.copies.canonical import Canonical, key
+from afd_patchkit.copies.canonical import Canonical, Decorator, key
+from afd_patchkit.copies.checks import HARMLESS
 from afd_patchkit.copies.pairing import CopyPair
 from afd_patchkit.source.text import SourceFile, Span
 
@@ -76,17 +77,26 @@ def _text(arg: ast.arg, default: ast.expr | None, file: SourceFile) -> str:
 
 
 def _decorators(pair: CopyPair) -> Iterator[Keys]:
-    ours = [ast.unparse(d) for d in getattr(pair.symbol.node, "decorator_list", ())]
-    theirs = [ast.unparse(d) for d in pair.hand.node.decorator_list]
-    last = [_last(t) for t in ours], [_last(t) for t in theirs]
-    static = {"staticmethod", "classmethod"}
-    for text in ours:
-        if _last(text) not in last[1] and not (_last(text) in static and not pair.hand.classes):
-            yield {"decorator": {"remove": CodeText(text)}}
-    for text in theirs:
-        if _last(text) not in (*last[0], "override", "wraps"):
-            yield {"decorator": {"add": CodeText(text)}}
+    """Changes of upstream's decorators; what stands in another order is left, and refused by the proof."""
+    method = bool(pair.hand.classes)
+    ours = pair.base.named(method=method)
+    theirs = own_decorators(pair.wanted, pair)
+    gone = [d for d in ours if d.key not in {t.key for t in theirs}]
+    new = [d for d in theirs if d.key not in {o.key for o in ours}]
+    for old in gone:
+        by = next((d for d in new if d.word == old.word), None)
+        if by is None:
+            yield {"decorator": {"remove": CodeText(old.text)}}
+        else:
+            new.remove(by)
+            yield {"decorator": {"replace": CodeText(old.text)}, "with": CodeText(by.text)}
+    for added in new:
+        kept = [d for d in theirs[: theirs.index(added)] if d.key in {o.key for o in ours}]
+        place = {"after": CodeText(kept[-1].text)} if kept else {}
+        yield {"decorator": {"add": CodeText(added.text), **place}}
 
 
-def _last(text: str) -> str:
-    return text.partition("(")[0].rpartition(".")[2]
+def own_decorators(found: Canonical, pair: CopyPair) -> list[Decorator]:
+    """The decorators of a copy, or of what is generated for it, that matter."""
+    known = {d.word for d in pair.base.decorators}
+    return [d for d in found.named(method=bool(pair.hand.classes)) if d.word in known or d.word not in HARMLESS]

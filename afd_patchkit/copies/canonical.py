@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from afd_patchkit.copies.meaning import FileNames, Lead
 from afd_patchkit.names.analysis import Analysis
@@ -26,6 +27,7 @@ class Canonical:
         late: names that are reached through their module at call time: where each leads, to how it is written.
         free: names that are read as they are: the name, to where it leads.
         local: names that the function binds.
+        decorators: the outermost first.
     """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef
@@ -33,6 +35,19 @@ class Canonical:
     late: dict[str, str] = field(default_factory=dict)
     free: dict[str, str] = field(default_factory=dict)
     local: frozenset[str] = frozenset()
+    decorators: tuple[Decorator, ...] = ()
+
+    def named(self, *, method: bool) -> list[Decorator]:
+        """The decorators that count; of a function outside of a class its assignment says how it is bound."""
+        return [d for d in self.decorators if method or d.word not in ("staticmethod", "classmethod")]
+
+
+class Decorator(NamedTuple):
+    """A decorator: the last part of its name, its text, and what decorators share exactly when they do the same."""
+
+    word: str
+    text: str
+    key: str
 
 
 def origin(node: ast.AST) -> ast.AST:
@@ -91,7 +106,16 @@ def canonical(
         bound |= scope.bound - scope.globals
     builder = _Builder(names, free, owner, first_parameter(function), same_globals or {})
     made = builder.function(function)
-    return Canonical(made, function, builder.late, builder.read, frozenset(bound))
+    decorators = tuple(_decorator(d, names, same_globals or {}) for d in function.decorator_list)
+    return Canonical(made, function, builder.late, builder.read, frozenset(bound), decorators)
+
+
+def _decorator(node: ast.expr, names: FileNames, own: Mapping[str, str]) -> Decorator:
+    """A decorator is read where the function stands: its names are not the function's."""
+    free = {id(n): n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    called = node.func if isinstance(node, ast.Call) else node
+    word = ast.unparse(called).rpartition(".")[2]
+    return Decorator(word, ast.unparse(node), key(_Builder(names, free, "", None, own).build(node)))
 
 
 def first_parameter(function: FunctionNode) -> str | None:
@@ -109,7 +133,7 @@ class _Builder:
         self.read: dict[str, str] = {}
 
     def function(self, node: FunctionNode) -> ast.FunctionDef | ast.AsyncFunctionDef:
-        """The function itself; its name and decorators are compared on their own."""
+        """The function itself; its name and decorators are not part of it."""
         made = type(node)(
             name="",
             args=self.build(node.args),  # type: ignore[arg-type]

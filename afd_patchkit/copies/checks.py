@@ -170,34 +170,55 @@ def fused_with(part: Portion, pair: CopyPair, finder: CopyFinder) -> Symbol | No
 # ---- the head -------------------------------------------------------------------------------------------------------
 
 
-_HARMLESS = ("override", "wraps")
+HARMLESS = ("override", "wraps")
 """Decorators that a copy may have of its own."""
 
 
 def _decorators(judged: Compared) -> Iterator[Finding]:
     pair, hand = judged.pair, judged.pair.hand
-    theirs = [_word(d) for d in getattr(pair.symbol.node, "decorator_list", ())]
-    ours = [_word(d) for d in hand.node.decorator_list]
     install = pair.install
-    if install is not None and install.descriptor:
-        ours.append(install.descriptor)
-    if install is None and not hand.classes:  # what binds it is not in sight
-        theirs = [d for d in theirs if d not in ("staticmethod", "classmethod")]
-    for name in dict.fromkeys(d for d in theirs if d not in ours):
+    bound = install.descriptor if install is not None else None
+    seen = bool(hand.classes) or install is not None  # what binds it is in sight
+    theirs, ours = pair.base.named(method=seen), pair.wanted.named(method=True)
+    has = {d.word for d in ours} | ({bound} if bound else set())
+    for one in dict.fromkeys(d.word for d in theirs if d.word not in has):
         yield say(
             "PK707",
-            f"upstream's {pair.symbol.qualname} is decorated with {name}, the copy is not",
+            f"upstream's {pair.symbol.qualname} is decorated with {one}, the copy is not",
             hand,
             upstream=pair.symbol.position,
             help="Add it to the copy, or to the assignment.",
         )
-    for name in dict.fromkeys(d for d in ours if d not in theirs and d not in _HARMLESS):
+    known = {d.word for d in theirs}
+    extra = [*(d.word for d in ours), *([bound] if bound else [])]
+    for one in dict.fromkeys(d for d in extra if d not in known and d not in HARMLESS):
         yield say(
             "PK707",
-            f"the copy is decorated with {name}, upstream's {pair.symbol.qualname} is not",
+            f"the copy is decorated with {one}, upstream's {pair.symbol.qualname} is not",
             hand,
             upstream=pair.symbol.position,
             help="Drop it, or say why in a comment.",
+        )
+    for old in theirs:
+        same = [d for d in ours if d.word == old.word]
+        if same and old.key not in {d.key for d in same}:
+            yield say(
+                "PK707",
+                f"upstream's {pair.symbol.qualname} is decorated with {old.text}, the copy with {same[0].text}",
+                hand,
+                upstream=pair.symbol.position,
+                help="Take upstream's, or say why in a comment.",
+            )
+    shared = [
+        [d.key for d in side if d.key in {o.key for o in other}] for side, other in ((theirs, ours), (ours, theirs))
+    ]
+    if shared[0] != shared[1]:
+        yield say(
+            "PK707",
+            f"the decorators of upstream's {pair.symbol.qualname} stand in another order in the copy",
+            hand,
+            upstream=pair.symbol.position,
+            help=f"Upstream has {', '.join(d.text for d in theirs)}.",
         )
 
 

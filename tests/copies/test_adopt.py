@@ -375,3 +375,42 @@ def test_the_command_shows_writes_once_and_replaces(world, monkeypatch):
 def test_options_that_do_not_go_together_are_said(world, more, says):
     write(world.plugin, {"patch.py": HEAD + DISPATCH})
     assert says in str(run(world, *more).exception)
+
+
+STEP = """
+def step(self, batch, limit: int = LIMIT) -> list:
+    out = dispatch(batch, self.rank)
+    total = len(out)
+    if total and self.ready:
+        self.cache["last"] = out
+    return out
+
+
+Engine.step = step
+"""
+STEP_HEAD = "from acme import tools\nfrom acme.engine import LIMIT, Engine, dispatch\nfrom acme.tools import helper, traced\n\n\n"
+DECORATED: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "upstream's": ('@traced("step")', []),
+    "upstream's, reached through its module": ('@tools.traced("step")', []),
+    "with another argument": ('@traced("ours")', [{"decorator": {"replace": "traced('step')\n"}, "with": "traced('ours')\n"}]),
+    "with another one inside": ('@traced("step")\n@helper', [{"decorator": {"add": "helper\n", "after": "traced('step')\n"}}]),
+    "with another one outside": ('@helper\n@traced("step")', [{"decorator": {"add": "helper\n"}}]),
+    "with one that does nothing": ('@traced("step")\n@override', []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("decorators", "wanted"), DECORATED.values(), ids=DECORATED)
+def test_decorators_are_compared_whole(world, decorators, wanted):
+    done = adopted(world, "from typing import override\n" + STEP_HEAD + decorators + STEP)
+    found = [{k: v for k, v in d.items() if k in ("decorator", "with")} for d in deltas(done)]
+    assert found == wanted
+
+
+def test_decorators_in_another_order_are_refused(world):
+    (world.upstream / "acme/engine.py").write_text(
+        (world.upstream / "acme/engine.py").read_text().replace('@traced("step")', '@traced("step")\n    @helper')
+    )
+    done = adopted(world, STEP_HEAD + '@helper\n@traced("step")' + STEP)
+    assert [(c.proved, c.why) for c in done.copies] == [(False, "what is generated is decorated otherwise")]
+    assert [f.code for f in done.findings] == ["PK718"]
+    assert not done.files

@@ -450,3 +450,32 @@ def test_a_renamed_loop_variable_and_a_fence_in_a_loop_are_no_unfenced_changes(w
     report = world.audit({"patch.py": HEAD + copy})
     assert found(report) == []
     assert report.copies[0].unfenced == 0
+
+
+STEP = """
+from acme.engine import Engine, LIMIT, dispatch
+from acme.tools import traced
+
+
+@traced("ours")
+def step(self, batch, limit: int = LIMIT) -> list:
+    # ### PATCH START: note
+    print(batch)
+    # ### PATCH END: note
+    out = dispatch(batch, self.rank)
+    total = len(out)
+    if total and self.ready:
+        self.cache["last"] = out
+    return out
+
+
+Engine.step = step
+"""
+
+
+def test_a_decorator_with_another_argument(world):
+    report = world.audit({"patch.py": STEP})
+    assert [(f.code, f.message) for f in report.findings] == [
+        ("PK707", "upstream's Engine.step is decorated with traced('step'), the copy with traced('ours')"),
+    ]
+    assert found(world.audit({"patch.py": STEP.replace("ours", "step")})) == []
