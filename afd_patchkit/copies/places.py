@@ -88,15 +88,23 @@ def not_rebound(installs: Sequence[HandInstall], meaning: Leads, scanner: Scanne
         if meaning.provider(module) is None or meaning.has(target) is not True:
             continue
         rebound = {module, *(i.holder for i in found), *_looped(found, meaning)}
-        for alias in scanner.aliases(module, name).left_out(rebound):
-            yield finding(
-                "PK319",
-                f"{alias.module} holds {module}:{name} as `{alias.name}` ({alias.place}), and is not rebound",
-                entry=f"{found[0].file.shown}::{found[0].name}",
-                generated=found[0].file.place(found[0].node),
-                upstream=alias.place,
-                help=f"Set `{alias.name}` there too, or patch before it is imported.",
-            )
+        left = list(scanner.aliases(module, name).left_out(rebound))
+        if not left:
+            continue
+        what = f"{module}:{name}"
+        places = tuple(f"{a.module} holds {what} as `{a.name}` ({a.place})" for a in left)
+        modules = len({a.module for a in left})
+        yield finding(
+            "PK319",
+            f"{places[0] if modules == 1 else f'{modules} modules hold {what} by name'}, and {'is' if modules == 1 else 'are'} not rebound",
+            entry=f"{found[0].file.shown}::{found[0].name}",
+            generated=found[0].file.place(found[0].node),
+            upstream=left[0].place,
+            details=places if len(left) > 1 else (),
+            help="Set it there too, or patch before they are imported."
+            if modules > 1
+            else f"Set `{left[0].name}` there too, or patch before it is imported.",
+        )
 
 
 def _looped(installs: Sequence[HandInstall], meaning: Leads) -> Collection[str]:

@@ -223,6 +223,13 @@ def test_a_module_that_holds_it_by_name_is_not_rebound(world):
     (item,) = report.findings
     assert item.code == "PK319"
     assert "acme.cli holds acme.engine:session" in item.message
+    write(world.upstream, {"acme/serve.py": "from acme.engine import session as opened\n"})
+    (item,) = world.audit({"patch.py": copy}).findings
+    assert item.message == "2 modules hold acme.engine:session by name, and are not rebound"
+    assert [d.partition(" (")[0] for d in item.details] == [
+        "acme.cli holds acme.engine:session as `session`", "acme.serve holds acme.engine:session as `opened`",
+    ]  # fmt: skip
+    (world.upstream / "acme/serve.py").unlink()
     report = world.audit(
         {
             "patch.py": copy.replace(
