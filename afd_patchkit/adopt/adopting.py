@@ -29,11 +29,12 @@ from afd_patchkit.copies.meaning import FileNames
 from afd_patchkit.copies.pairing import CopyPair, Unpaired
 from afd_patchkit.files import write_atomically
 from afd_patchkit.findings.errors import ManifestError, PatchkitError
-from afd_patchkit.findings.finding import Position, finding
+from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.model import Pin
 from afd_patchkit.names.bindings import module_bindings
 from afd_patchkit.project import load_project
 from afd_patchkit.queries.preview import preview
+from afd_patchkit.source.deep import deep
 from afd_patchkit.source.locate import find_symbol
 from afd_patchkit.source.syntax import FUNCTION
 from afd_patchkit.source.text import load_source
@@ -60,18 +61,37 @@ def adopt(
 
     Raises:
         UpstreamError: an upstream cannot be had.
+        DeltaError: the file is nested too deeply (PK229).
     """
-    done = Adoption(where=Where(folder, re.sub(r"\W", "_", path.stem), package))
-    read = read_copies([path], options)
+    where = Where(folder, re.sub(r"\W", "_", path.stem), package)
+    with deep(str(path)):
+        return adopt_read(read_copies([path], options), options.pins, where, function=function, symbol=symbol)
+
+
+def adopt_read(
+    read: Read, pins: Mapping[str, Pin], where: Where, *, function: str | None = None, symbol: str | None = None
+) -> Adoption:
+    """`adopt`, of a file that was read and paired.
+
+    Args:
+        read: one file.
+        pins: the upstreams, by name.
+        where: where its manifests would go.
+        function: the qualified name of the one function that is meant; all by default.
+        symbol: what that one is a copy of.
+    """
+    done = Adoption(where=where)
     done.findings += read.problems
-    pairs = _chosen(read, done, function, symbol)
-    for pair in pairs:
-        started = time.monotonic()
+    for pair in _chosen(read, done, function, symbol):
+        started = time.process_time()
         items = _derived(pair, read)
         for item in items:
-            item.seconds = (time.monotonic() - started) / len(items)
+            item.seconds = (time.process_time() - started) / len(items)
         done.copies += items
-    _documents(done, read, options.pins)
+    started = time.process_time()
+    _documents(done, read, pins)
+    for item in done.copies:
+        item.seconds += (time.process_time() - started) / len(done.copies)
     _refusals(done)
     return done
 
@@ -100,10 +120,9 @@ def _chosen(read: Read, done: Adoption, function: str | None, symbol: str | None
         if function is not None and pair.hand.qualname != function:
             continue
         if isinstance(pair, Unpaired):
-            code = "PK670" if pair.other else "PK716" if "several" in pair.why else "PK715"
             done.findings.append(
                 say(
-                    code,
+                    code_of(pair),
                     f"{pair.hand.qualname}: {pair.why}",
                     pair.hand,
                     details=pair.candidates,
@@ -122,6 +141,11 @@ def _chosen(read: Read, done: Adoption, function: str | None, symbol: str | None
             )
         )
     return found
+
+
+def code_of(copy: Unpaired) -> str:
+    """The finding that says why the upstream of a copy is not known."""
+    return "PK670" if copy.other else "PK716" if "several" in copy.why else "PK715"
 
 
 # ---- one copy -------------------------------------------------------------------------------------------------------
@@ -278,11 +302,11 @@ def _together(
             made = preview(load_project(root), options=read.sources)
         except PatchkitError as error:
             for item in ready:
-                item.why = error.findings[0].message
+                item.why, item.code = error.findings[0].message, error.findings[0].code
             return None
         text = made.modules.get(f"{where.folder}/{where.stem}.py", "")
     for item in ready:
-        item.why = _differs(item, text, own[1], read, where)
+        item.why, item.code = _differs(item, text, own[1], read, where), "PK718"
         item.proved = not item.why
     if any(c.why for c in ready):
         return None
@@ -353,8 +377,8 @@ def write_manifests(done: Adoption, manifests: Path) -> None:
         done.written.append(target)
 
 
-def replace_file(done: Adoption, path: Path) -> None:
-    """Let the hand file import what is generated now; where that is not possible, a finding says so (PK718)."""
+def not_replaceable(done: Adoption) -> Finding | None:
+    """Why the hand file cannot import what would be generated, if it cannot (PK718)."""
     proved = [c for c in done.copies if c.proved]
     for item in proved:
         why = ""
@@ -363,9 +387,15 @@ def replace_file(done: Adoption, path: Path) -> None:
         elif sum(c.pair.hand is item.pair.hand for c in proved) > 1:
             why = "it became two entries"
         if why:
-            message = f"{item.pair.hand.qualname} stays in {path.name}: {why}, so the file cannot only pass it on"
-            done.findings.append(say("PK718", message, item.pair.hand, help="Use the generated one by hand."))
-            return
+            message = f"{item.pair.hand.qualname} cannot be replaced: {why}, so the file cannot only pass it on"
+            help_ = "Nothing was written. Leave --replace out, and use the generated function by hand."
+            return say("PK718", message, item.pair.hand, help=help_)
+    return None
+
+
+def replace_file(done: Adoption, path: Path) -> None:
+    """Let the hand file import what is generated now; `not_replaceable` says beforehand whether it can."""
+    proved = [c for c in done.copies if c.proved]
     if proved:
         names = [c.pair.hand.node.name for c in proved]
         write_atomically(path, reexported(proved[0].pair.hand.file.source.text, names, done.where.module))

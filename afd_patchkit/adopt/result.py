@@ -25,7 +25,8 @@ class Adopted:
         frozen: how many deltas repeat upstream text that they replace.
         proved: the generated function is the copy, name for name.
         why: why it was refused.
-        seconds: how long it took.
+        code: the finding by which the engine refused what was derived; PK718 where it did not.
+        seconds: processor time of deriving it, and its share of the proof.
     """
 
     pair: CopyPair
@@ -36,6 +37,7 @@ class Adopted:
     frozen: int = 0
     proved: bool = False
     why: str = ""
+    code: str = "PK718"
     seconds: float = 0.0
     needs: CodeNeeds = field(default_factory=CodeNeeds)
 

@@ -116,15 +116,21 @@ def read_copies(paths: Sequence[Path], options: AuditOptions) -> Read:
     if options.progress is not None:
         options.progress.start(len(files))
     for file in files:
-        mine = installs_of(file, finder.meaning)
+        mine, pairs = copies_in(file, finder)
         installs += mine
-        found += _pairs(file, mine, finder)
+        found += pairs
         if options.progress is not None:
             options.progress.advance(1)
         gc.collect(0)
     if options.progress is not None:
         options.progress.done()
     return Read(tuple(files), tuple(installs), tuple(found), tuple(problems), finder, upstreams, options.sources)
+
+
+def copies_in(file: HandFile, finder: CopyFinder) -> tuple[list[HandInstall], list[CopyPair | Unpaired]]:
+    """The assignments of one file to upstream attributes, and its hand copies."""
+    installs = installs_of(file, finder.meaning)
+    return installs, _pairs(file, installs, finder)
 
 
 def _pairs(file: HandFile, installs: Sequence[HandInstall], finder: CopyFinder) -> list[CopyPair | Unpaired]:

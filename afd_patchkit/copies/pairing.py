@@ -313,6 +313,8 @@ class CopyFinder:
         name_unread(base, wanted)
         like = likeness(base, wanted, hand)
         delegates = like < _ALIKE and self._calls_original(hand, symbol)
+        if delegates:  # its body is its own, whatever statement of upstream's it happens to look like
+            wanted, names = self.wanted(hand, symbol), {}
         return CopyPair(hand, symbol, evidence, like, base, wanted, names, install, delegates)
 
     def wanted(self, hand: HandFunction, symbol: Symbol) -> Canonical:

@@ -14,7 +14,7 @@ from afd_patchkit.adopt.result import Adoption
 from afd_patchkit.api import check, load_project, regen
 from afd_patchkit.cli.group import main
 from afd_patchkit.copies.audit import AuditOptions
-from afd_patchkit.findings.errors import ManifestError
+from afd_patchkit.findings.errors import DeltaError, ManifestError
 from afd_patchkit.run.options import RunOptions
 from tests.copies.world import World, write
 
@@ -48,6 +48,19 @@ def deltas(done: Adoption, number: int = 0) -> list[dict[str, Any]]:
     assert all(c.proved for c in done.copies), [c.why for c in done.copies]
     found: list[dict[str, Any]] = yaml.safe_load(done.files["adopted/patch.yaml"])["entries"][number].get("deltas", [])
     return found
+
+
+CHANGED_BELOW_A_CLASS = """import acme.engine as core
+
+
+class Ours(core.Engine):
+    def warm(self, times: int = 1):
+        for _ in range(times):
+            # ### PATCH START: twice
+            self.step([])
+            # ### PATCH END: twice
+            self.step([])
+"""
 
 
 def fenced(old: str, new: str, name: str = "ours") -> str:
@@ -227,6 +240,24 @@ def test_a_method_a_delegate_and_renamed_locals(world):
     assert [f.code for f in regen(project, RunOptions(sources=world.sources)).findings if f.exit_code] == []
 
 
+def test_a_delegate_keeps_its_locals_though_upstream_has_a_statement_of_the_same_shape(world):
+    text = """
+    from acme.engine import LIMIT, Engine, dispatch
+
+
+    class Ours(Engine):
+        # Patch reason: twice.
+        def step(self, batch, limit: int = LIMIT):
+            # ### PATCH START: twice
+            items = dispatch(batch, self.rank)
+            # ### PATCH END: twice
+            super().step(items, limit)
+            return items
+    """
+    done = adopted(world, text)
+    assert [(c.pair.delegates, c.proved, c.why) for c in done.copies] == [(True, True, "")]
+
+
 def test_two_functions_that_were_fused_become_two_entries(world):
     text = """
     import acme.engine as core
@@ -329,6 +360,14 @@ def test_a_file_that_cannot_be_read_is_a_finding(world, data):
     assert [f.code for f in done.findings] == ["PK701"]
 
 
+def test_deep_code_is_read_and_too_deep_code_is_an_error_of_the_input(world):
+    done = adopted(world, fenced("    results = []\n", f"    results = [{' + '.join(['rank'] * 600)}]\n"))
+    assert [c.proved for c in done.copies] == [True]
+    with pytest.raises(DeltaError) as found:
+        adopted(world, fenced("    results = []\n", f"    results = [{' + '.join(['rank'] * 3000)}]\n"))
+    assert [f.code for f in found.value.findings] == ["PK229"]
+
+
 # ---- the command ----------------------------------------------------------------------------------------------------
 
 
@@ -367,6 +406,23 @@ def test_the_command_shows_writes_once_and_replaces(world, monkeypatch):
     with pytest.raises(ManifestError) as again:
         raise run(world, "--write").exception
     assert [f.code for f in again.value.findings] == ["PK717"]
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_manifests_behind(world, monkeypatch):
+    text = CHANGED_BELOW_A_CLASS
+    write(world.plugin, {"patch.py": text})
+    project = world.folder / "project"
+    pins = 'schema: 1\npins:\n  acme: {distribution: acme, version: "1.0"}\n'
+    write(project, {"afd-patchkit.toml": "", "manifests/pins.yaml": pins})
+    monkeypatch.chdir(project)
+    refused = run(world, "--write", "--replace")
+    assert refused.return_value == 1, refused.output
+    assert "PK718" in refused.output
+    assert "Nothing was written" in refused.output
+    assert not (project / "manifests/adopted").exists()
+    assert (world.plugin / "patch.py").read_text() == text
+    assert run(world, "--write").return_value == 0
+    assert (project / "manifests/adopted/patch.yaml").is_file()
 
 
 @pytest.mark.parametrize(

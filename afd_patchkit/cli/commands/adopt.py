@@ -53,7 +53,7 @@ def command(
     no fence explains becomes a delta called UNEXPLAINED, about which `check` complains until a person has named or
     deleted it. Without --write nothing is written, and the manifests are shown.
     """
-    from afd_patchkit.adopt.adopting import replace_file, write_manifests
+    from afd_patchkit.adopt.adopting import not_replaceable, replace_file, write_manifests
     from afd_patchkit.api import AuditOptions, Report, adopt
     from afd_patchkit.project import load_project
 
@@ -74,7 +74,10 @@ def command(
         options = AuditOptions(pins=chosen, sources=upstreams(session, bars, offline=offline, sources=places))
         package = project.package if project is not None else "afd_backports"
         done = adopt(path, options, function=function or None, symbol=symbol, folder=folder, package=package)
-    if project is not None and done.files:
+    refused = not_replaceable(done) if replace else None
+    if refused is not None:
+        done.findings.append(refused)
+    elif project is not None and done.files:
         write_manifests(done, project.manifests)
         if replace:
             replace_file(done, path)
