@@ -97,11 +97,11 @@ class Loader:
         return getattr(self.loader, name)
 
     def create_module(self, spec: Any) -> Any:
-        """The new module."""
+        """Let the loader that was found make the module."""
         return self.loader.create_module(spec)
 
     def exec_module(self, module: Any) -> None:
-        """Run it."""
+        """Run the module, and tell the finder when it has run or failed."""
         names = object.__getattribute__(module, "__dict__")
         names["__loader__"] = self.loader
         if names.get("__spec__") is not None:

@@ -54,7 +54,7 @@ class TargetState(NamedTuple):
         return self.state in ("bound", "waiting", "subclass") and not self.left
 
     def lines(self) -> list[str]:
-        """For a person."""
+        """One line for the target, and one for each name that is not as it should be."""
         found = [f"{self.state} ({self.mode}): {self.target} -> {self.replacement}"]
         found += [f"  {self.why}"] if self.why else []
         for title, places in (
@@ -84,7 +84,7 @@ class InstallState(NamedTuple):
         return not self.problems and all(row.ok for row in self.rows if row.mode != "scope")
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program."""
+        """The same, of plain dictionaries and lists, as JSON takes it."""
         return {"ok": self.ok, "problems": list(self.problems), "targets": [row._asdict() for row in self.rows]}
 
     def __str__(self) -> str:

@@ -59,6 +59,7 @@ def test_second_run_changes_nothing(sample: Sample) -> None:
         "generated/generated_acme/__init__.py",
         "generated/generated_acme/acme_set/__init__.py",
         "generated/generated_acme/acme_set/runner.py",
+        "generated/generated_acme/py.typed",
         "generated/outlines/acme_set/runner.outline",
         "generated/patchkit.lock",
     }
@@ -222,6 +223,7 @@ def test_wholly_retired_module_is_removed(sample: Sample) -> None:
         "generated/generated_acme/__init__.py",
         "generated/generated_acme/acme_set/__init__.py",
         "generated/generated_acme/acme_set/runner.py",
+        "generated/generated_acme/py.typed",
         "generated/outlines/acme_set/runner.outline",
     }
     assert not sample.generated().exists()
