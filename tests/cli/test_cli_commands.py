@@ -78,9 +78,9 @@ def test_explain_lists_all_codes(run, format_):
 
 
 def test_explain_an_unknown_code(run):
-    result = run("explain", "PK099")
+    result = run("explain", "PK089")
     assert result.exit_code == 2
-    assert "There is no code 'PK099'. Near: " in result.stderr
+    assert "There is no code 'PK089'. Near: " in result.stderr
     assert "There is no code 'P201'. Near: PK201" in run("explain", "P201").stderr
     assert "PK0" in run("explain", "Engine.step").stdout, "outside a project"
 
@@ -124,13 +124,15 @@ def test_schema_of_reports(run):
 def test_init(run, folder, arguments, step):
     result = run("init", *arguments)
     assert (result.exit_code, result.stderr) == (0, "")
-    first, *paths, last = result.stdout.splitlines()
+    first, *paths, package, last = result.stdout.splitlines()
     assert (first, last) == ("written:", f"next: {step}")
+    assert package.startswith("generated modules are imported from `patched`: ")
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert {path.strip() for path in paths} == files
-    again = run("init", *arguments)
-    assert again.exit_code == 2
-    assert "error PK025" in again.stdout
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    again = run("init", *arguments)  # renews schemas and ignore rules, of which none is stale
+    assert (again.exit_code, again.stderr) == (0, "")
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 # ---- completion -------------------------------------------------------------------------------------------------
