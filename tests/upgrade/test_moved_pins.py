@@ -294,8 +294,9 @@ def test_a_donor_that_cannot_be_had_is_not_the_fault_of_a_watched_symbol(world):
     assert "watch" not in " ".join(f.help or "" for f in report.findings if f.exit_code)
 
 
-def test_sources_of_other_pins_are_left_alone(world):
-    assert errors(world.run({"acme": world.releases / "acme-1.0", "nobody": world.releases}, only_check=True)) == []
+def test_a_source_of_no_pin_is_told_and_a_pin_without_a_source_is_left_alone(world):
+    found = errors(world.run({"acme": world.releases / "acme-1.0", "nobody": world.releases}, only_check=True))
+    assert found == ["PK091"]
     opener = Opener(SourceOptions(offline=True), None, Pins(schema=1, pins={}))
     opener.compare("acme@1.0")
     assert opener.opened == {}
