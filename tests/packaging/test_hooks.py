@@ -98,17 +98,10 @@ def build(root: Path):
     return run
 
 
-def backends() -> list[object]:
-    from importlib.metadata import version
-
-    new = int(version("setuptools").partition(".")[0]) >= 77
-    return [
-        pytest.param(HATCH, id="hatch"),
-        pytest.param(SETUPTOOLS, id="setuptools", marks=() if new else pytest.mark.skip("setuptools before 77 here")),
-    ]
+BACKENDS = [pytest.param(HATCH, id="hatch"), pytest.param(SETUPTOOLS, id="setuptools")]
 
 
-@pytest.mark.parametrize("backend", backends())
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_wheel_holds_the_modules_also_by_way_of_the_source_distribution(sample, build, tmp_path, layout, backend):
     package = write_project(sample, layout, backend)
@@ -146,7 +139,7 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("backend", backends())
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("spoilt", SPOILT)
 def test_what_is_not_as_the_lock_says_is_not_shipped(sample, build, spoilt, backend):
     write_project(sample, "beside", backend)
