@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from afd_patchkit.adopt.adopting import adopt_read, code_of
+from afd_patchkit.adopt.adopting import adopt_read
 from afd_patchkit.adopt.result import Adopted, Where
 from afd_patchkit.copies.audit import AuditOptions, Read, copies_in, finder_of, opened
 from afd_patchkit.copies.pairing import CopyPair, Unpaired
@@ -75,7 +75,7 @@ class Counts:
             with deep(file.shown):
                 installs, found = copies_in(file, read.finder)
                 mine = Read((file,), tuple(installs), tuple(found), (), read.finder, read.upstreams, read.sources)
-                copies = adopt_read(mine, pins, Where("adopted", re.sub(r"\W", "_", file.path.stem), "afd_backports"))
+                copies = adopt_read(mine, pins, Where.of(file.path))
         except PatchkitError as error:
             self._told(found, [], error.findings[0].code, error.findings[0].message)
         except Exception as error:
@@ -89,7 +89,7 @@ class Counts:
         for pair in found:
             rows = ["found"]
             if isinstance(pair, Unpaired):
-                rows.append(code_of(pair))
+                rows.append(pair.code)
             else:
                 rows += ["paired", *self._rows([c for c in copies if c.pair.hand is pair.hand], code, why, pair)]
             kind = KINDS[0] if pair.hand.fences else KINDS[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from afd_patchkit.adopt.result import Adopted, Adoption, Where
 from afd_patchkit.adopt.texts import CodeText
 from afd_patchkit.assemble.entry import UNEXPLAINED
 from afd_patchkit.copies.audit import AuditOptions, Read, read_copies
-from afd_patchkit.copies.canonical import canonical, key
+from afd_patchkit.copies.canonical import canonical, key, owner_of
 from afd_patchkit.copies.checks import fused_with, say
 from afd_patchkit.copies.difference import Contrast, compare
 from afd_patchkit.copies.judging import Compared, judge
@@ -63,7 +62,7 @@ def adopt(
         UpstreamError: an upstream cannot be had.
         DeltaError: the file is nested too deeply (PK229).
     """
-    where = Where(folder, re.sub(r"\W", "_", path.stem), package)
+    where = Where.of(path, folder, package)
     with deep(str(path)):
         return adopt_read(read_copies([path], options), options.pins, where, function=function, symbol=symbol)
 
@@ -122,7 +121,7 @@ def _chosen(read: Read, done: Adoption, function: str | None, symbol: str | None
         if isinstance(pair, Unpaired):
             done.findings.append(
                 say(
-                    code_of(pair),
+                    pair.code,
                     f"{pair.hand.qualname}: {pair.why}",
                     pair.hand,
                     details=pair.candidates,
@@ -141,11 +140,6 @@ def _chosen(read: Read, done: Adoption, function: str | None, symbol: str | None
             )
         )
     return found
-
-
-def code_of(copy: Unpaired) -> str:
-    """The finding that says why the upstream of a copy is not known."""
-    return "PK670" if copy.other else "PK716" if "several" in copy.why else "PK715"
 
 
 # ---- one copy -------------------------------------------------------------------------------------------------------
@@ -329,7 +323,7 @@ def _differs(item: Adopted, text: str, helpers: set[str], read: Read, where: Whe
         return "what is generated is no function"
     module = pair.hand.file.source.module
     same = {n: f"{module}.{n}" for n in helpers}
-    owner = ".".join([module, *(c.name for c in pair.hand.classes)]) if pair.hand.classes else ""
+    owner = owner_of(pair.hand.file.source, pair.hand.classes)
     for cls in pair.hand.classes[-1:]:
         same[cls.name] = owner
     made = canonical(node, FileNames(source, read.finder.meaning), owner=owner, same_globals=same)

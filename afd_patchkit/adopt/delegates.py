@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from afd_patchkit.adopt.texts import CodeText
 from afd_patchkit.copies.canonical import Canonical, origin
 from afd_patchkit.copies.marks import comments_of, fence_mark
-from afd_patchkit.copies.pairing import CopyPair
+from afd_patchkit.copies.pairing import CopyPair, is_super, keeps_original
 from afd_patchkit.source.syntax import docstring_of
 from afd_patchkit.source.text import SourceFile, Span
 
@@ -54,23 +54,21 @@ def delegate_of(pair: CopyPair) -> Body | str:
 def original_calls(node: ast.AST, pair: CopyPair) -> Iterator[tuple[ast.Call, str, bool]]:
     """Calls of the original: the call, `super` or `original`, and whether the first argument is bound already."""
     name = pair.symbol.name
-    static = any(ast.unparse(d) == "staticmethod" for d in getattr(pair.symbol.node, "decorator_list", ()))
+    static = any(d.word == "staticmethod" for d in pair.base.decorators)
     for call in ast.walk(node):
         if not isinstance(call, ast.Call):
             continue
         func = call.func
         if isinstance(func, ast.Attribute) and func.attr == name:
             value = func.value
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super":
+            if is_super(value):
                 yield call, "super", True
             elif isinstance(value, (ast.Name, ast.Attribute)) and ast.unparse(value).rpartition(".")[2] == (
                 pair.symbol.classes[-1].name if pair.symbol.classes else ""
             ):
                 yield call, "original", static
-        else:
-            text = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-            if "orig" in text.lower() and name.strip("_") in text:
-                yield call, "original", static or not pair.symbol.classes
+        elif keeps_original(func, name):
+            yield call, "original", static or not pair.symbol.classes
 
 
 def _body(pair: CopyPair, file: SourceFile, edits: list[tuple[Span, str]]) -> CodeText:
@@ -109,8 +107,7 @@ def _asks_for_original(node: ast.AST, pair: CopyPair) -> bool:
         or not isinstance(test.left, ast.Name)
     ):
         return False
-    text = test.left.id.rpartition(".")[2]
-    return "orig" in text.lower() and pair.symbol.name.strip("_") in text
+    return keeps_original(test.left, pair.symbol.name)
 
 
 def marked(found: Canonical, pair: CopyPair) -> ast.AST:

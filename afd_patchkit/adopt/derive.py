@@ -11,7 +11,7 @@ from afd_patchkit.adopt.anchors import Anchors
 from afd_patchkit.adopt.texts import CodeText, Texts
 from afd_patchkit.adopt.wraps import KeptText, kept_as_a_whole, kept_in_pieces
 from afd_patchkit.adopt.yaml_text import manifest_text
-from afd_patchkit.copies.canonical import Canonical, canonical, key, origin
+from afd_patchkit.copies.canonical import Canonical, canonical, key, origin, owner_of
 from afd_patchkit.copies.difference import Contrast, Spot, compare, spots
 from afd_patchkit.copies.meaning import FileNames, Lead, Leads
 from afd_patchkit.delta.apply import Applied, apply_deltas
@@ -198,9 +198,7 @@ class _Deriver:
         bound = module_bindings(self.symbol.file)
         extra = {n: lead for n, lead in self.known.items() if n not in bound}
         names = FileNames(self.symbol.file, self.meaning, extra)
-        owner = (
-            ".".join([self.symbol.file.module, *(c.name for c in self.symbol.classes)]) if self.symbol.classes else ""
-        )
+        owner = owner_of(self.symbol.file, self.symbol.classes)
         private = self.symbol.classes[-1].name if self.symbol.classes else None
         found = canonical(node, names, owner=owner, private=private)
         if key(found.node) == key(self.wanted.node):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,11 @@ class Where:
     folder: str
     stem: str
     package: str
+
+    @classmethod
+    def of(cls, path: Path, folder: str = "adopted", package: str = "afd_backports") -> Where:
+        """Where those of a file go: its module is called like it."""
+        return cls(folder, re.sub(r"\W", "_", path.stem), package)
 
     @property
     def module(self) -> str:

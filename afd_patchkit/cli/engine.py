@@ -177,6 +177,19 @@ def upstreams(
     )
 
 
+def given_pin_option(function: _Command) -> _Command:
+    """Give a command that needs no project the option `--pin`: an upstream, by its distribution."""
+    option = click.option(
+        "--pin",
+        "pins",
+        metavar="NAME=V",
+        callback=assignments,
+        multiple=True,
+        help="The upstream, at version V; NAME is its distribution. Repeatable. With a project, its target pins by default.",
+    )
+    return option(function)
+
+
 def given_pins(session: Session, pins: Sequence[tuple[str, str]], sources: Mapping[str, Path]) -> dict[str, Pin]:
     """The upstreams of a command that needs no project: as given, else the target pins of the project around.
 

@@ -218,12 +218,11 @@ def _findings(
 
 
 def _unpaired(item: Unpaired) -> Finding:
-    code = "PK670" if item.other else "PK716" if "several" in item.why else "PK715"
     message = f"{item.hand.qualname}: {item.why}"
     help_ = (
         "Give that pin, too." if item.other else "Say in a comment above it: `# Upstream source: path, Class.method`."
     )
-    return say(code, message, item.hand, details=item.candidates, help=help_)
+    return say(item.code, message, item.hand, details=item.candidates, help=help_)
 
 
 def _fits_better(read: Read, judged: Mapping[int, Compared], options: AuditOptions, version: str) -> list[Finding]:

@@ -6,7 +6,7 @@ Each node of such a tree knows the node that it was made from (`origin`), so tha
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from afd_patchkit.names.analysis import Analysis
 from afd_patchkit.names.bindings import absolute_module
 from afd_patchkit.source.locate import FunctionNode
 from afd_patchkit.source.syntax import CLAUSE, blocks
+from afd_patchkit.source.text import SourceFile
 
 
 @dataclass
@@ -116,6 +117,11 @@ def _decorator(node: ast.expr, names: FileNames, own: Mapping[str, str]) -> Deco
     called = node.func if isinstance(node, ast.Call) else node
     word = ast.unparse(called).rpartition(".")[2]
     return Decorator(word, ast.unparse(node), key(_Builder(names, free, "", None, own).build(node)))
+
+
+def owner_of(file: SourceFile, classes: Sequence[ast.ClassDef]) -> str:
+    """Where the class leads that a method stands in, the last of these; empty for what is no method."""
+    return ".".join([file.module, *(c.name for c in classes)]) if classes else ""
 
 
 def first_parameter(function: FunctionNode) -> str | None:

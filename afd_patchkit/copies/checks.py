@@ -18,7 +18,7 @@ from afd_patchkit.findings.finding import Finding, Position, finding
 from afd_patchkit.names.bindings import module_bindings
 from afd_patchkit.references.calls import Shape, listed, misfit
 from afd_patchkit.references.things import Function
-from afd_patchkit.source.decorators import changing
+from afd_patchkit.source.decorators import changing, decorator_names
 from afd_patchkit.source.locate import FunctionNode, Symbol
 from afd_patchkit.source.signature import Difference, compare
 from afd_patchkit.source.syntax import FUNCTION, blocks
@@ -176,61 +176,35 @@ HARMLESS = ("override", "wraps")
 
 def _decorators(judged: Compared) -> Iterator[Finding]:
     pair, hand = judged.pair, judged.pair.hand
+    name = f"upstream's {pair.symbol.qualname}"
+    for message, help_ in _decorated_otherwise(pair, name):
+        yield say("PK707", message, hand, upstream=pair.symbol.position, help=help_)
+
+
+def _decorated_otherwise(pair: CopyPair, name: str) -> Iterator[tuple[str, str]]:
+    """How a copy is decorated otherwise than upstream's function, each with what to do."""
     install = pair.install
-    bound = install.descriptor if install is not None else None
-    seen = bool(hand.classes) or install is not None  # what binds it is in sight
+    bound = [install.descriptor] if install is not None and install.descriptor else []
+    seen = bool(pair.hand.classes) or install is not None  # what binds it is in sight
     theirs, ours = pair.base.named(method=seen), pair.wanted.named(method=True)
-    has = {d.word for d in ours} | ({bound} if bound else set())
-    for one in dict.fromkeys(d.word for d in theirs if d.word not in has):
-        yield say(
-            "PK707",
-            f"upstream's {pair.symbol.qualname} is decorated with {one}, the copy is not",
-            hand,
-            upstream=pair.symbol.position,
-            help="Add it to the copy, or to the assignment.",
-        )
-    known = {d.word for d in theirs}
-    extra = [*(d.word for d in ours), *([bound] if bound else [])]
-    for one in dict.fromkeys(d for d in extra if d not in known and d not in HARMLESS):
-        yield say(
-            "PK707",
-            f"the copy is decorated with {one}, upstream's {pair.symbol.qualname} is not",
-            hand,
-            upstream=pair.symbol.position,
-            help="Drop it, or say why in a comment.",
-        )
+    known, has = [d.word for d in theirs], [*(d.word for d in ours), *bound]
+    for one in dict.fromkeys(known):
+        if one not in has:
+            yield f"{name} is decorated with {one}, the copy is not", "Add it to the copy, or to the assignment."
+    for one in dict.fromkeys(has):
+        if one not in (*known, *HARMLESS):
+            yield f"the copy is decorated with {one}, {name} is not", "Drop it, or say why in a comment."
     for old in theirs:
         same = [d for d in ours if d.word == old.word]
         if same and old.key not in {d.key for d in same}:
-            yield say(
-                "PK707",
-                f"upstream's {pair.symbol.qualname} is decorated with {old.text}, the copy with {same[0].text}",
-                hand,
-                upstream=pair.symbol.position,
-                help="Take upstream's, or say why in a comment.",
+            yield (
+                f"{name} is decorated with {old.text}, the copy with {same[0].text}",
+                "Take upstream's, or say why in a comment.",
             )
-    shared = [
-        [d.key for d in side if d.key in {o.key for o in other}] for side, other in ((theirs, ours), (ours, theirs))
-    ]
-    if shared[0] != shared[1]:
-        yield say(
-            "PK707",
-            f"the decorators of upstream's {pair.symbol.qualname} stand in another order in the copy",
-            hand,
-            upstream=pair.symbol.position,
-            help=f"Upstream has {', '.join(d.text for d in theirs)}.",
-        )
-
-
-def _word(node: ast.expr) -> str:
-    value = node.func if isinstance(node, ast.Call) else node
-    return (
-        value.attr
-        if isinstance(value, ast.Attribute)
-        else value.id
-        if isinstance(value, ast.Name)
-        else ast.unparse(value)
-    )
+    shared = {d.key for d in theirs} & {d.key for d in ours}
+    if [d.key for d in theirs if d.key in shared] != [d.key for d in ours if d.key in shared]:
+        order = f"Upstream has {', '.join(d.text for d in theirs)}."
+        yield f"the decorators of {name} stand in another order in the copy", order
 
 
 def signature_differences(judged: Compared, finder: CopyFinder) -> list[Difference]:
@@ -416,7 +390,7 @@ def _called(func: ast.expr, pair: CopyPair, finder: CopyFinder, first: str | Non
 
 def _function(symbol: Symbol, *, bound: bool) -> Function:
     nodes: tuple[FunctionNode, ...] = tuple(n for n in symbol.nodes if isinstance(n, FUNCTION))
-    static = any(_word(d) == "staticmethod" for d in nodes[-1].decorator_list)
+    static = any(name.rpartition(".")[2] == "staticmethod" for _, name in decorator_names(nodes[-1]))
     return Function(symbol.file.module, symbol.qualname, symbol.file, nodes, None, "plain", bound and not static)
 
 

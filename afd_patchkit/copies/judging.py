@@ -15,9 +15,6 @@ from afd_patchkit.copies.pairing import CopyPair
 from afd_patchkit.source.signature import Signature, signature
 from afd_patchkit.source.syntax import docstring_of
 
-COSMETIC = ("comments", "docstring", "locals", "annotations", "names")
-"""What may differ without a change of what the function does."""
-
 
 @dataclass(frozen=True, eq=False)
 class Portion:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from afd_patchkit.source.text import SourceFile, Span
+from afd_patchkit.source.text import SourceFile
 from afd_patchkit.source.tokens import Token, tokens
 
 _FENCE = re.compile(
@@ -169,9 +169,3 @@ def parameters_named(text: str) -> Iterator[str]:
         after = text[found.end() :].lstrip()
         if ":" in found[0] or "," in listed or not after or after[0] in ".;,)":
             yield from (w for w in re.findall(r"[A-Za-z_]\w*", listed) if w not in {"and", "none"})
-
-
-def text_of(file: SourceFile, first: int, last: int) -> str:
-    """Lines `first` to `last` as they stand."""
-    span = file.line_span(first, last)
-    return file.slice(Span(span.start, span.end))

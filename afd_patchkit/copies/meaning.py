@@ -74,9 +74,8 @@ class Leads:
             if binding.module == module and binding.attribute == name:
                 return Lead(whole, self.provider(whole) is not None)
             return self.follow(binding.module, binding.attribute, depth - 1)
-        if binding.kind == "import" and binding.module is not None:
-            site = binding.sites[-1]
-            return Lead(binding.module if site.asname else binding.module.partition(".")[0], True)
+        if binding.kind == "import" and (target := binding.sites[-1].bound_module) is not None:
+            return Lead(target, True)
         return Lead(whole)
 
     def has(self, dotted: str) -> bool | None:
@@ -124,9 +123,8 @@ class FileNames:
             return Lead(name) if name in BUILTINS else own
         if binding.kind == "from" and binding.module is not None:
             return self.meaning.follow(binding.module, binding.attribute)
-        if binding.kind == "import" and binding.module is not None:
-            site = binding.sites[-1]
-            return Lead(binding.module if site.asname else binding.module.partition(".")[0], True)
+        if binding.kind == "import" and (target := binding.sites[-1].bound_module) is not None:
+            return Lead(target, True)
         if binding.kind == "assign" and len(binding.sites) == 1:
             value = getattr(binding.sites[0].node, "value", None)
             if isinstance(value, (ast.Name, ast.Attribute)) and (found := self.of(value)) is not None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from afd_patchkit.copies.canonical import Canonical, canonical, key, name_unread, rename_locals, renamed
+from afd_patchkit.copies.canonical import Canonical, canonical, key, name_unread, owner_of, rename_locals, renamed
 from afd_patchkit.copies.installs import HandInstall
 from afd_patchkit.copies.meaning import FileNames, Leads
 from afd_patchkit.copies.reading import HandFile, HandFunction
@@ -62,13 +62,20 @@ class Unpaired:
         hand: the hand copy.
         why: what is wrong, as a sentence.
         candidates: upstream functions that it may be a copy of, likeliest first.
+        several: several of these are as likely.
         other: it says that it comes from a distribution that was not given.
     """
 
     hand: HandFunction
     why: str
     candidates: tuple[str, ...] = ()
+    several: bool = False
     other: bool = False
+
+    @property
+    def code(self) -> str:
+        """The code of its finding."""
+        return "PK670" if self.other else "PK716" if self.several else "PK715"
 
 
 class CopyFinder:
@@ -143,7 +150,7 @@ class CopyFinder:
         node = symbol.node
         assert isinstance(node, FUNCTION)
         if id(node) not in self._bases:
-            owner = ".".join([symbol.file.module, *(c.name for c in symbol.classes)]) if symbol.classes else ""
+            owner = owner_of(symbol.file, symbol.classes)
             private = symbol.classes[-1].name if symbol.classes else None
             names = FileNames(symbol.file, self.meaning)
             self._bases[id(node)] = canonical(node, names, owner=owner, private=private)
@@ -186,7 +193,7 @@ class CopyFinder:
         if hand.functions and not installs and not hand.claims.said:
             return None  # a part of the function around it
         if installs and installs[0].foreign:
-            return Unpaired(hand, f"it replaces a function of {installs[0].foreign}, which was not given", (), True)
+            return Unpaired(hand, f"it replaces a function of {installs[0].foreign}, which was not given", other=True)
         for evidence, dotted in self._said(hand, installs):
             found = self.symbol(dotted)
             if isinstance(found, Symbol):
@@ -222,11 +229,8 @@ class CopyFinder:
                 seen.add(word)
                 yield word
         for module in modules:
-            tails = [w for w in dotted if "." in w] or [""]
             for place in self._in(module, hand.node.name):
-                if place not in seen and (
-                    tails == [""] or any(place.endswith(f".{t}") for t in tails) or len(tails) > 0
-                ):
+                if place not in seen:
                     seen.add(place)
                     yield place
         if not seen:
@@ -245,7 +249,7 @@ class CopyFinder:
         places = list(self._claimed(hand)) or ([] if other else self.named(hand.node.name))
         if len(places) > _MOST:  # `forward`, `__init__`: a name says nothing
             if not marked or not hand.classes:
-                return None if not marked else Unpaired(hand, f"{len(places)} upstream functions have its name", ())
+                return None if not marked else Unpaired(hand, f"{len(places)} upstream functions have its name")
             places = [p for p in places if self._same_class(p, hand)]
         if not marked and not self._large(hand):
             return None
@@ -257,10 +261,11 @@ class CopyFinder:
             return None
         if near:
             names = tuple(f"{p.symbol.reference} ({p.likeness:.0%} alike)" for p in near[:6])
-            return Unpaired(hand, "it may be a copy of several upstream functions", names)
+            return Unpaired(hand, "it may be a copy of several upstream functions", names, several=True)
+        if other:
+            return Unpaired(hand, f"it comes from {other}, which was not given", other=True)
         shown = tuple(f"{p.symbol.reference} ({p.likeness:.0%} alike)" for p in rated[:3])
-        why = f"it comes from {other}, which was not given" if other else "no upstream function of its name is like it"
-        return Unpaired(hand, why, () if other else shown, bool(other))
+        return Unpaired(hand, "no upstream function of its name is like it", shown)
 
     def _elsewhere(self, hand: HandFunction) -> str:
         """The distribution that a copy names, when it is none of the pins'."""
@@ -320,7 +325,7 @@ class CopyFinder:
     def wanted(self, hand: HandFunction, symbol: Symbol) -> Canonical:
         """The hand copy in canonical form, as a copy of `symbol`."""
         names = FileNames(hand.file.source, self.meaning).within(hand.functions)
-        owner = ".".join([hand.file.source.module, *(c.name for c in hand.classes)]) if hand.classes else ""
+        owner = owner_of(hand.file.source, hand.classes)
         own = self._own_twins(hand.file, symbol.file)
         private = hand.classes[-1].name if hand.classes else None
         return canonical(hand.node, names, owner=owner, private=private, same_globals=own)
@@ -347,14 +352,23 @@ class CopyFinder:
             func = node.func
             if isinstance(func, ast.Attribute) and func.attr == last:
                 value = func.value
-                if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super":
+                if is_super(value) or (isinstance(value, ast.Name) and value.id[:1].isupper()):
                     return True
-                if isinstance(value, ast.Name) and value.id[:1].isupper():
-                    return True
-            text = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-            if "orig" in text.lower() and last.strip("_") in text:
+            if keeps_original(func, last):
                 return True
         return False
+
+
+def is_super(node: ast.expr) -> bool:
+    """Whether this is `super()`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
+def keeps_original(node: ast.expr, name: str) -> bool:
+    """Whether a name, or the last of a chain, says that it keeps the original of `name`: `_original_step`, `core.step_orig`."""
+    text = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    text = text.rpartition(".")[2]  # a name in canonical form is dotted
+    return "orig" in text.lower() and name.strip("_") in text
 
 
 def _qualnames(body: Sequence[ast.stmt], name: str, prefix: str = "") -> Iterator[str]:

@@ -48,6 +48,11 @@ class Site:
     attribute: str | None = None
     asname: str | None = None
 
+    @property
+    def bound_module(self) -> str | None:
+        """The module that `import module` binds: the one that `as` names, else its topmost package."""
+        return self.module if self.module is None or self.asname else self.module.partition(".")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:

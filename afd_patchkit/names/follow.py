@@ -53,9 +53,7 @@ def find_definition(upstream: Upstream, module: str, name: str | None, depth: in
         if binding.module == module and binding.attribute == name:
             return Destination(f"{module}.{name}") if f"{module}.{name}" in upstream.modules() else None
         return find_definition(upstream, binding.module, binding.attribute, depth - 1)
-    if binding.kind == "import" and binding.module is not None:
-        site = binding.sites[-1]
-        target = binding.module if site.asname else binding.module.partition(".")[0]
+    if binding.kind == "import" and (target := binding.sites[-1].bound_module) is not None:
         return Destination(target) if target in upstream.modules() else None
     if not binding.sites:
         return None

@@ -297,8 +297,8 @@ class _Collector:
             return original.reference if isinstance(original, Function) else None, original
         if site.kind == "from" and site.module is not None and site.attribute is not None:
             return _key_in_module(site.module, site.attribute), thing
-        if site.kind == "import" and site.module is not None:
-            return site.module if site.asname else site.module.partition(".")[0], thing
+        if site.kind == "import" and site.bound_module is not None:
+            return site.bound_module, thing
         return f"{self.file.module}:{name}", thing
 
     def _judged(self, node: ast.AST, call: ast.Call | None) -> bool:

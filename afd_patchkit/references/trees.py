@@ -180,10 +180,9 @@ class Trees:
         return UNKNOWN
 
     def _site(self, site: Site, file: SourceFile, module: str, name: str, depth: int, typing: bool) -> Thing:
-        if site.kind == "import" and site.module is not None:
-            if site.asname and self.has(site.module):
-                return self._by_attributes(site.module, depth, typing)
-            target = site.module if site.asname else site.module.partition(".")[0]
+        if site.kind == "import" and (target := site.bound_module) is not None:
+            if site.asname and self.has(target):
+                return self._by_attributes(target, depth, typing)
             return self.module(target) if self.is_ours(module) else upstreams_own(self.module(target))
         if site.kind == "from":
             if site.module is None or site.attribute is None:

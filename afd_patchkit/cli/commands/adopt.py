@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from afd_patchkit.cli.engine import assignments, given_pins, source_options, source_paths, upstreams
+from afd_patchkit.cli.engine import given_pin_option, given_pins, source_options, source_paths, upstreams
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting
 
@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 @click.command("adopt", short_help="Derive a manifest from the hand copies of a file.")
 @click.argument("target", metavar="FILE[::QUALNAME]")
 @click.option("--symbol", metavar="S", help="What QUALNAME is a copy of, `package.module:Qual.name`.")
-@click.option(
-    "--pin",
-    "pins",
-    metavar="NAME=V",
-    callback=assignments,
-    multiple=True,
-    help="The upstream, at version V; NAME is its distribution. With a project, its target pins by default.",
-)
+@given_pin_option
 @source_options
 @click.option("--set", "folder", metavar="NAME", default="adopted", help="Folder of the manifests (default: adopted).")
 @click.option("--write", is_flag=True, help="Write the manifests into the project.")

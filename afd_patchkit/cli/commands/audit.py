@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from afd_patchkit.cli.engine import assignments, given_pins, source_options, source_paths, upstreams
+from afd_patchkit.cli.engine import given_pin_option, given_pins, source_options, source_paths, upstreams
 from afd_patchkit.cli.progress import progress_for
 from afd_patchkit.cli.session import pass_session, reporting
 
@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("audit", short_help="Compare hand copies of upstream functions with their upstream.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--pin",
-    "pins",
-    metavar="NAME=V",
-    callback=assignments,
-    multiple=True,
-    help="The upstream, at version V; NAME is its distribution. Repeatable. With a project, its target pins by default.",
-)
+@given_pin_option
 @source_options
 @click.option(
     "--near", metavar="V", multiple=True, help="Say which copies fit version V of the first pin better. Repeatable."
